@@ -41,8 +41,13 @@ class PlainClient:
                                    and flag in interfaces.get(CHARACTERISTIC, {}).get("Flags", [])), CHARACTERISTIC)
 
     def listen(self):
-        """Listens to the reader until `leave`: bluetoothd switches the notifications on in each connection."""
+        """Listens to the reader until `leave`: bluetoothd switches the notifications on in each connection, also when this one has
+        ended."""
+        device = self.interface(self.device, DEVICE)
+        device.Connect()
+        until(lambda: self.interface(self.device, PROPERTIES).Get(DEVICE, "ServicesResolved"))
         self.find("notify").StartNotify()
+        device.Disconnect()
 
     def leave(self):
         self.find("notify").StopNotify()

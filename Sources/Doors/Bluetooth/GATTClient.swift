@@ -288,8 +288,8 @@ import Text
         // Without bluetoothd there is no connection.
         let deadline = Loop.now + Self.disconnectLimit
         if profile.isPassing { return await calls.forget(devicePath, of: adapterPath, until: deadline) }
-        // Otherwise the scan would not see any more what the device advertises.
-        let isRemoved = owner.readsDevices && !gatt.isKept
+        // Otherwise the scan would not see any more what the device advertises. Other programs would lose their notifications.
+        let isRemoved = owner.readsDevices && !gatt.isKept && !gatt.isListenedTo
         if isRemoved { return await calls.remove(devicePath, of: adapterPath, until: deadline) }
         try? await calls.call(devicePath, BlueZName.device, "Disconnect", until: deadline)
     }

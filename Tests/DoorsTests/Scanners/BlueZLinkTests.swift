@@ -257,8 +257,13 @@ import Text
         #expect(stage.service.callerWaited == true)
     }
 
-    @Test("a reader to which other programs listen is opened", arguments: [1, 2], [23, 517] as [UInt16])
+    @Test(
+        "a reader to which other programs listen is opened, and bluetoothd does not forget it",
+        arguments: [1, 2],
+        [23, 517] as [UInt16]
+    )
     func shared(_ listeners: Int, _ mtu: UInt16) async throws {
+        stage.scan.readsDevices = true
         (stage.service.listeners, stage.service.mtu) = (listeners, mtu)
         for _ in 0..<2 {
             #expect(try await stage.open() == OpeningResult(.success, decision: .granted, payload: [3], key: "door"))

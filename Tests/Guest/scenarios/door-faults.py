@@ -62,7 +62,8 @@ def run_faults(backend):
 
     forgotten = run("dbus-send", "--system", "--print-reply", "--dest=org.bluez", "/org/bluez/hci0",
                     "org.bluez.Adapter1.RemoveDevice", f"objpath:{DEVICE}")
-    check("bluetoothd forgets the reader", forgotten.returncode == 0, forgotten)
+    # With bluez, badged has let bluetoothd forget the reader already, until its next advertisement.
+    check("bluetoothd forgets the reader", forgotten.returncode == 0 or "DoesNotExist" in forgotten.stderr, forgotten)
     meets("a reader that bluetoothd has forgotten is searched", "success", SEALED, True)
 
     reader.is_hasty = True
@@ -107,8 +108,11 @@ def run_faults(backend):
 
     reader.site = site.identifier
     others = [PlainClient(DEVICE) for _ in range(2)]
+    # With bluez, badged lets bluetoothd forget the reader after an opening, unless another program listens.
+    client.count("DOOR_READER", 1)
     for number, other in enumerate(others):
         other.listen()
+        reader.wait_for_end()
         meets(f"other programs listen to the reader: {number + 1}", "success", SEALED, True)
     for other in others:
         other.leave()
