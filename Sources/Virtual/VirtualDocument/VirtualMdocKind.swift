@@ -13,6 +13,10 @@ package enum Quirk: String, CaseIterable, Sendable {
     case wrongLength
     /// Another object than 53 comes.
     case wrongObject
+    /// The file of the NDEF message has another number than that of all known phones, E104.
+    case otherFile
+    /// The status with which more bytes are announced has a wrong number of them.
+    case wrongRest
     case endsAfterRequest, sessionStatus10, sessionStatus20, endsWithData, notCBOR, wrongTag
     case responseStatus10, responseStatus11, documentErrors, bytesAfterResponse
     /// A value that its hash does not fit.

@@ -18,7 +18,7 @@ final class VirtualPhone: VirtualCardSoftware {
     private static let handover: [UInt8] = [0xD2, 0x76, 0x00, 0x00, 0x85, 0x01, 0x01]
     private static let transfer: [UInt8] = [0xA0, 0x00, 0x00, 0x02, 0x48, 0x04, 0x00]
     private static let capabilityFile: [UInt8] = [0xE1, 0x03]
-    private static let messageFile: [UInt8] = [0xE1, 0x05]
+    private var messageFile: [UInt8] { [0xE1, description.quirks.contains(.otherFile) ? 0x05 : 0x04] }
 
     private let wallet: VirtualWallet
     private var description: VirtualMdocDescription { wallet.description }
@@ -68,7 +68,7 @@ final class VirtualPhone: VirtualCardSoftware {
     func process(_ command: [UInt8]) -> [UInt8] {
         delay = 0
         do throws(RefusedCommand) {
-            guard let command = CommandAPDU(bytes: command) else { throw .wrongLength }
+            guard let command = CommandAPDU(bytes: Self.withoutEmptyData(command)) else { throw .wrongLength }
             guard !command.isExtended || description.limits.command > 255 || description.limits.response > 256 else {
                 throw .wrongLength
             }
@@ -78,6 +78,12 @@ final class VirtualPhone: VirtualCardSoftware {
         }
     }
 
+    /// Leaves out the length of data that are not there, which some readers write in GET RESPONSE. Wallets accept it.
+    private static func withoutEmptyData(_ command: [UInt8]) -> [UInt8] {
+        guard command.count == 6 || command.count == 8, command[1] == 0xC0, command[4] == 0 else { return command }
+        return Array(command[..<4] + command[5...])
+    }
+
     private static let ok: [UInt8] = [0x90, 0x00]
 
     private func answer(to command: CommandAPDU) throws(RefusedCommand) -> [UInt8] {
@@ -85,7 +91,7 @@ final class VirtualPhone: VirtualCardSoftware {
         case (0xFF, 0xCA): return number + Self.ok
         case (0x00, 0xA4) where command.p1 == 0x04: return try select(command.data)
         case (0x00, 0xA4):
-            let files = [Self.capabilityFile, Self.messageFile]
+            let files = [Self.capabilityFile, messageFile]
             guard application == .handover, files.contains(command.data) else { throw .noApplication }
             file = command.data
             return Self.ok
@@ -134,7 +140,7 @@ final class VirtualPhone: VirtualCardSoftware {
         var content: [UInt8]
         if file == Self.capabilityFile {
             content = [0x00, 0x0F, 0x20] + Self.number(description.longestRead) + Self.number(description.longestWrite)
-            content += [0x04, 0x06] + Self.messageFile + [0x7F, 0xFF, 0x00, description.isNegotiated ? 0x00 : 0xFF]
+            content += [0x04, 0x06] + messageFile + [0x7F, 0xFF, 0x00, description.isNegotiated ? 0x00 : 0xFF]
         } else if offset == 0, waits > 0 {
             waits -= 1
             content = [0, 0]
@@ -151,7 +157,7 @@ final class VirtualPhone: VirtualCardSoftware {
     }
 
     private func update(_ command: CommandAPDU) throws(RefusedCommand) -> [UInt8] {
-        guard description.isNegotiated, file == Self.messageFile else { throw .wrongState }
+        guard description.isNegotiated, file == messageFile else { throw .wrongState }
         guard command.data.count <= description.longestWrite else { throw .wrongLength }
         let offset = Int(command.p1) << 8 | Int(command.p2)
         switch (offset, written) {
@@ -210,6 +216,10 @@ final class VirtualPhone: VirtualCardSoftware {
         let count = min(count, description.limits.response, rest.count)
         let part = rest.prefix(count)
         rest = Array(rest.dropFirst(count))
-        return part + (rest.isEmpty ? Self.ok : [0x61, rest.count < 256 ? UInt8(rest.count) : 0])
+        guard !rest.isEmpty else { return part + Self.ok }
+        if description.quirks.contains(.wrongRest) {
+            return part + [0x61, UInt8(truncatingIfNeeded: rest.count - 256)]
+        }
+        return part + [0x61, rest.count < 256 ? UInt8(rest.count) : 0]
     }
 }

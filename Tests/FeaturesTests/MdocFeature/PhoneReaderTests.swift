@@ -3,6 +3,7 @@ import Cards
 import Concurrency
 import Document
 import Drivers
+import ISO7816
 import MdocFeature
 import MobileDocument
 import NFCTestSupport
@@ -106,6 +107,49 @@ import VirtualDocument
         #expect(Self.isRead(end, at: reader), "\(String(describing: end))")
         #expect(await card.counters.first { $0.key == "selects" }?.value == .number("2"))
         withExtendedLifetime((server, client)) {}
+    }
+
+    /// The commands of the handover are those of the reader of google/identity-credential. Its GET RESPONSE has a
+    /// length of data, 0.
+    @Test(
+        "a foreign reader that takes the usual file, and writes GET RESPONSE in its own way, gets the answer",
+        arguments: ["00C00000F3", "00C0000000F3", "00C0000000FEF5", "00C000000000FEF5"]
+    )
+    func foreignReader(getResponse: String) async throws {
+        let card = try phone("")
+        func send(_ command: [UInt8]) async throws -> [UInt8] {
+            guard case .answer(let answer) = await card.exchange(command) else {
+                throw Malformed("the phone has no answer")
+            }
+            return answer
+        }
+        for command in ["00A4040007D2760000850101", "00A4000C02E103", "00B000000F", "00A4000C02E104"] {
+            #expect(try await send(try #require(Hex.decode(command))).suffix(2) == [0x90, 0x00])
+        }
+        let length = try await send([0x00, 0xB0, 0x00, 0x00, 0x02])[1]
+        let message = Array(try await send([0x00, 0xB0, 0x00, 0x02, length]).dropLast(2))
+        let select = try HandoverSelect(message, request: nil)
+        var session = try MdocSession(select.engagement, select.handover)
+        let request = try MobileDocument.request(ageOver: 18)
+            .encoded(for: session.binding, signedBy: nil, signsAll: false)
+        let object = BERTLV(0x53, try session.establishment(request)).encoded
+        _ = try await send([0x00, 0xA4, 0x04, 0x00, 0x07, 0xA0, 0x00, 0x00, 0x02, 0x48, 0x04, 0x00])
+        var answer: [UInt8] = []
+        for start in stride(from: 0, to: object.count, by: 243) {
+            let part = object[start..<min(start + 243, object.count)]
+            let isLast = part.endIndex == object.count
+            let header: [UInt8] = [isLast ? 0x00 : 0x10, 0xC3, 0x00, 0x00, UInt8(part.count)]
+            answer = try await send(header + part + (isLast ? [0xFD] : []))
+        }
+        var data = answer.dropLast(2)
+        while answer.suffix(2).first == 0x61 {
+            answer = try await send(try #require(Hex.decode(getResponse)))
+            data += answer.dropLast(2)
+        }
+        #expect(answer.suffix(2) == [0x90, 0x00])
+        let received = try session.read(try BERTLV(Array(data)).value)
+        let hasData = received.data != nil
+        #expect(hasData)
     }
 
     @Test("a phone on a borrowed reader proves an age", arguments: entries)

@@ -202,6 +202,7 @@ import VirtualTaps
             #""handover":"negotiated","waits":3"#, #""longestRead":15"#,
             #""handover":"negotiated","longestWrite":13"#, #""longestCommand":255,"longestResponse":256"#,
             #""quirks":["endsWithData"]"#, #""quirks":["deviceItems"]"#, #""consentMs":30"#,
+            #""quirks":["otherFile"]"#, #""quirks":["wrongRest"],"longestResponse":256"#,
             #""transports":["nfc","bleCentral","blePeripheral"],"handover":"negotiated""#,
         ]
     )
