@@ -37,6 +37,8 @@ package struct DocumentCertificate: Sendable, Hashable {
     package private(set) var extendedKeyUsages: [[UInt8]] = []
     /// The types of documents that the holder signs; nil if the extension is missing. ICAO 9303-12 7.1.1.7.
     package private(set) var documentTypes: [String]?
+    /// Where the issuer publishes its revocation list, as it says. Nobody is asked there because of it. RFC 5280 4.2.1.13.
+    package private(set) var listAddresses: [String] = []
     /// Whether there is a rule of the issuer that nobody here knows: such a certificate has no rights. RFC 5280 4.2.
     package private(set) var hasUnknownRule = false
 
@@ -132,14 +134,25 @@ package struct DocumentCertificate: Sendable, Hashable {
             hasUnknownRule = true
         case Self.nameChange:
             hasChangedName = true
-        case Self.privateKeyUsagePeriod, Self.subjectNames, Self.issuerNames, Self.policies, Self.listPlaces:
-            // They take no right away: the time of signing, other names, policies of which any will do, and where lists
-            // are published. ICAO 9303-12 7.1.
+        case Self.listPlaces:
+            listAddresses = Self.addresses(in: content)
+        case Self.privateKeyUsagePeriod, Self.subjectNames, Self.issuerNames, Self.policies:
+            // They take no right away: the time of signing, other names, and policies of which any will do. ICAO 9303-12
+            // 7.1.
             break
         default:
             return false
         }
         return true
+    }
+
+    /// The addresses of distribution points with a full name. One that cannot be read takes no right away.
+    private static func addresses(in content: [UInt8]) -> [String] {
+        let points = (try? BERTLV(content).children) ?? []
+        return points.flatMap { point in
+            let names = try? point.children.first { $0.tag == 0xA0 }?.children.first { $0.tag == 0xA0 }?.children
+            return (names ?? []).filter { $0.tag == 0x86 }.compactMap { String(validating: $0.value, as: UTF8.self) }
+        }
     }
 
     /// The holder's key. Reading compares explicit parameters with the known curves.

@@ -54,4 +54,34 @@ import Text
         let program = try RunningProgram("badgectl", ["--socket", daemon.path, "mdoc"] + options, input: "")
         #expect(await program.exitCode == 2, "\(program.everything)")
     }
+
+    /// An authority whose certificate names `https://utopia.example/crl`, beside a name in a directory.
+    private static let authority = """
+        MIIB7TCCAZSgAwIBAgIUKol44GhVECEz9dftZoNn2heFjIQwCgYIKoZIzj0EAwIwHTELMAkGA1UEBhMCVVQxDjAMBgNVBAMMBUxp\
+        c3RzMB4XDTI2MTAyOTE3NDc0OVoXDTM1MDIxNDE3NDc0OVowHTELMAkGA1UEBhMCVVQxDjAMBgNVBAMMBUxpc3RzMFkwEwYHKoZI\
+        zj0CAQYIKoZIzj0DAQcDQgAE3ZJyU4kkTEHorEGxhwQCDAtCgtXUCa7XIzZ30FhW+pGrJ97XEPEwpF9a6JPOyXRsiW3B5evGow5F\
+        YlfjPkU2P6OBsTCBrjAdBgNVHQ4EFgQUWjyw/ozMmp8Os2AjHtozq1+gvqEwHwYDVR0jBBgwFoAUWjyw/ozMmp8Os2AjHtozq1+g\
+        vqEwEgYDVR0TAQH/BAgwBgEB/wIBADAOBgNVHQ8BAf8EBAMCAQYwSAYDVR0fBEEwPzA9oDugOYYaaHR0cHM6Ly91dG9waWEuZXhh\
+        bXBsZS9jcmykGzAZMQswCQYDVQQGEwJVVDEKMAgGA1UEAwwBeDAKBggqhkjOPQQDAgNHADBEAiBRq8lt29OQP1Jekyj/s4xHia8y\
+        hySvXH0FaVXgWEstUwIgXKh0nGobXpLUVWSO/OY1f8+AAzZjhxe/fmKT2z54zTI=
+        """
+
+    @Test("the authorities are listed with the address of their revocation list, one that has none without")
+    func authorities() async throws {
+        let folder = try TemporaryFolder()
+        let file = try vectorFile("mdoc/verdicts.json")
+        let anchor = try #require(file["cases"]?.array?.first?["anchors"]?.array?.first?["certificate"]?.int)
+        let without = try #require(file["blobs"]?.array?[anchor].string)
+        for (number, text) in [Self.authority, without].enumerated() {
+            try folder.write("\(number).cer", try #require(Base64.standard.decode(text)))
+        }
+        let list = try badgectl("anchors", "list", "--folder", folder.path)
+        #expect(await list.exitCode == 0, "\(list.everything)")
+        let lines = list.text(.output).split(separator: "\n")
+        #expect(lines.count == 2 && lines.count { $0.hasSuffix("all documents  https://utopia.example/crl") } == 1)
+        #expect(lines.count { $0.hasSuffix("all documents") } == 1)
+        let json = try badgectl("anchors", "list", "--folder", folder.path, "--json")
+        #expect(await json.exitCode == 0, "\(json.everything)")
+        #expect(json.text(.output).contains(#""revocationLists":["https://utopia.example/crl"]"#))
+    }
 }

@@ -22,9 +22,9 @@ enum MdocAnchorsCommand {
     ]
     static let details: Phrase = """
         anchors import FILE... takes certificates of authorities (IACA), revocation lists, status lists, lists of
-        authorities (VICAL) with --root, and zip archives of these; anchors list shows what is trusted. badged comes
-        without certificates. An authority of a list counts for the document types of the list only. It needs root. A
-        running badged uses new files at once.
+        authorities (VICAL) with --root, and zip archives of these; anchors list shows what is trusted, and where each
+        authority publishes its revocation list. badged comes without certificates. An authority of a list counts for
+        the document types of the list only. It needs root. A running badged uses new files at once.
         """
 
     /// `words`: the action and its arguments.
@@ -122,7 +122,8 @@ enum MdocAnchorsCommand {
         for certificate in sorted(anchors) {
             let types = anchors.docTypes(of: certificate)?.sorted().joined(separator: " ") ?? tr("all documents")
             let until = DocumentTime.text(certificate.validity.upperBound)
-            Output.line(tr("\(certificate.subject.text)  valid until \(until)  \(types)").printable)
+            let lists = certificate.listAddresses.map { "  \($0)" }.joined()
+            Output.line((tr("\(certificate.subject.text)  valid until \(until)  \(types)") + lists).printable)
         }
     }
 
@@ -139,6 +140,7 @@ enum MdocAnchorsCommand {
                 object.member("from", DocumentTime.text(certificate.validity.lowerBound))
                 object.member("until", DocumentTime.text(certificate.validity.upperBound))
                 if let types = anchors.docTypes(of: certificate) { object.member("docTypes", types.sorted()) }
+                if !certificate.listAddresses.isEmpty { object.member("revocationLists", certificate.listAddresses) }
                 object.member("sha256", Hex.encode(certificate.fingerprint))
             }
         }
