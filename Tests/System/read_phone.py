@@ -10,7 +10,7 @@ from cards import READER, Card
 from harness import Client, Daemon, check, children, finish
 
 binaries, work = sys.argv[1:3]
-YES, UNPROVEN, NO, DECLINED = 0, 7, 8, 9
+YES, SUSPECT, UNPROVEN, NO, DECLINED = 0, 6, 7, 8, 9
 
 
 def phone(**description):
@@ -102,6 +102,12 @@ await_card(False)
 virtual = phone(handover="negotiated", waits=3, longestWrite=40)
 result = over()
 check("a negotiated handover with a new issuer: 7", result.returncode == UNPROVEN, result)
+
+virtual.remove()
+await_card(False)
+virtual = phone(quirks=["changedItem"])
+result = over()
+check("a changed value: 6", result.returncode == SUSPECT and "Over 18: unknown" in result.stdout, result)
 
 log = daemon.log()
 check("the log has nothing of a phone", not any(w in log for w in ("Eriksson", "18013", "age_over", "mdoc:")), log)

@@ -227,6 +227,18 @@ import Text
         #expect(counters.first { $0.key == "selects" }?.value == .number("1"))
     }
 
+    @Test("a phone that is taken away after the handover goes on over Bluetooth", arguments: ["static", "negotiated"])
+    func takenAway(kind: String) async throws {
+        let stage = try await Stage(#","handover":"\#(kind)""#)
+        _ = await stage.client.ask(#"{"cmd":"RUN_READ_MDOC","ageOver":18}"#, "INSERT_CARD")
+        await stage.client.send(#"{"cmd":"SET_CARD","name":"Simulator","card":{"kind":"shared"}}"#)
+        while let status = await stage.client.next("STATUS"), status["step"] != .string("connecting") {}
+        await stage.server.readers?.removeCard(from: "Simulator")
+        let end = await stage.client.next("MDOC")
+        #expect(end?["verdict"] == .string("genuine"), "\(String(describing: end))")
+        #expect(end?["transport"] == .string("bleCentral"))
+    }
+
     // MARK: Strangers
 
     @Test(

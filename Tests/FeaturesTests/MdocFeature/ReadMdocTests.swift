@@ -266,12 +266,19 @@ import VirtualTaps
         #expect(late?["msg"] == .string("BAD_STATE"))
     }
 
-    @Test("a phone that leaves before its answer is put back, and is asked again")
-    func comesBack() async throws {
+    // Recognition has one command; then come six of the handover, SELECT, and ENVELOPE.
+    @Test(
+        "a phone that leaves within the handover or before its answer is put back, and is asked again",
+        arguments: [
+            #"{"afterApdu":20,"do":"remove"},{"afterApdu":13,"do":"removeAfter"}"#,
+            #"{"afterApdu":2,"do":"remove"}"#, #"{"afterApdu":6,"do":"remove"}"#,
+            #"{"afterApdu":7,"do":"removeAfter"}"#,
+        ]
+    )
+    func comesBack(faults: String) async throws {
         let stage = try await Stage()
         _ = await stage.begin()
-        // Recognition has one command; then come six of the handover, SELECT, and ENVELOPE.
-        await stage.tap(#""taps":1,"faults":[{"afterApdu":20,"do":"remove"},{"afterApdu":13,"do":"removeAfter"}]"#)
+        await stage.tap(#""faults":[\#(faults)]"#)
         var again: JSON?
         while let message = await stage.client.next("INSERT_CARD", "MDOC") {
             again = message
