@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 package import Cards
 package import Concurrency
+import Crypto
 package import Host
 package import Server
 package import Taps
@@ -22,18 +23,19 @@ import Text
     )
 
     /// `site` has the settings that CREDENTIALS reports. `listed` is the allow list. `tapReaders` and their kinds of
-    /// cards are tried in their order.
+    /// cards are tried in their order. At `panelReaders` a door panel may choose what cards sign.
     package init(
         _ registry: ReaderRegistry,
         _ site: PKOCSite,
         _ tapReaders: [any TapReader],
-        listed: ListedCredentials? = nil
+        listed: ListedCredentials? = nil,
+        panelReaders: Set<String> = []
     ) {
         self.site = site
         self.tapReaders = tapReaders
         self.listed = listed ?? ListedCredentials(nil, nil)
         cardKinds = tapReaders.compactMap(\.cardKind)
-        taps = Taps(registry, tapReaders)
+        taps = Taps(registry, tapReaders, panelReaders)
         taps.observer = { [weak self] in self?.report($0, in: $1, $2, to: $3) }
     }
 
@@ -49,7 +51,32 @@ import Text
                 return Reply(state(of: call.session))
             },
             CommandSpec("REPORT_TAP", "REPORTED", permission: .report, reportTap),
+            CommandSpec("CHALLENGE_CARD", "CHALLENGED", permission: [.credentials, .report], challengeCard),
         ]
+    }
+
+    /// A door panel wants to check the signature of the card itself. The answer is sent when the card has signed.
+    private func challengeCard(_ call: Call) throws(Failure) -> Reply {
+        let number = try call.arguments.number("number", 1...Int.max)
+        // Other lengths have another meaning, as in SE V2 and over Bluetooth, and the card has one key for all.
+        let length = PKOCCommand.transactionLength
+        let transaction = try call.arguments.required("transaction", "\(length) bytes in hexadecimal") { value in
+            value.string.flatMap { Hex.decode($0, limit: length) }.flatMap { $0.count == length ? $0 : nil }
+        }
+        let (session, request, name) = (call.session, call.request, call.spec.answer ?? "")
+        try taps.challenge(number, transaction, site, for: session) { result in
+            let message = WrittenMessage(name) { object in
+                switch result {
+                case .success(let proof):
+                    object.member("number", number)
+                    object.member("publicKey", Hex.encode(proof.key.uncompressed))
+                    object.member("signature", Hex.encode(proof.signature))
+                case .failure(let failure): object.member("error", failure.message)
+                }
+            }
+            session.answer(message, to: request)
+        }
+        return .none
     }
 
     /// What a reader in the wall has read. No reader of badged has this name, so its taps cannot be imitated.

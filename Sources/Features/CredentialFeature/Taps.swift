@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Cards
 import Concurrency
+import Crypto
 import Host
 import ISO7816
 import Readers
 import Server
+import Taps
+import Text
 
 /// Reads cards for the clients that watch: once for each card that is put on a reader, and once more for a client that
 /// begins to watch while the card is in the field.
@@ -24,6 +27,10 @@ import Server
     /// The last tap of each reader. A card that is read again for a client that came later keeps its number, so that no
     /// other client finds a gap.
     private var lastTaps: [String: (insertion: Insertion, number: Int)] = [:]
+    /// The readers at which a door panel may choose what cards sign.
+    private let panelReaders: Set<String>
+    /// The last tap at each of them whose card a panel may ask.
+    private var questions: [String: Question] = [:]
 
     /// The reading of one card.
     @Loop private final class Reading {
@@ -36,9 +43,10 @@ import Server
         init(_ clients: Set<ObjectIdentifier>) { self.clients = clients }
     }
 
-    init(_ registry: ReaderRegistry, _ tapReaders: [any TapReader]) {
+    init(_ registry: ReaderRegistry, _ tapReaders: [any TapReader], _ panelReaders: Set<String> = []) {
         self.registry = registry
         self.tapReaders = tapReaders
+        self.panelReaders = panelReaders
         registry.reading = self
     }
 
@@ -64,6 +72,7 @@ import Server
         let id = ObjectIdentifier(session)
         guard watchers.removeValue(forKey: id) != nil else { return false }
         ndefWatchers.remove(id)
+        for question in questions.values where question.asker === session { question.task?.cancel() }
         for (insertion, reading) in readings where reading.clients.remove(id) != nil && reading.clients.isEmpty {
             reading.task?.cancel()
             // For a later client the card is read anew, after the end of this reading.
@@ -120,6 +129,11 @@ import Server
         _ insertion: Insertion
     ) {
         let sessions = clients.compactMap { watchers[$0] }
+        if case .proven(let proven) = report.result, report.technology == PKOCEdition.one.rawValue,
+            panelReaders.contains(reader.name), questions[reader.name]?.insertion != insertion
+        {
+            questions[reader.name] = Question(reader, insertion, number(of: insertion), proven.key)
+        }
         if !sessions.isEmpty { observer(report, reader.name, number(of: insertion), sessions) }
     }
 
@@ -180,6 +194,84 @@ import Server
         }
         await lease.release(removingVirtualCard: false)
         return report
+    }
+}
+
+/// Door panels that check the signature of a card themselves: PKOC over OSDP.
+extension Taps {
+    /// A card whose key badged has verified. It may be asked once, and only for a short time after the tap.
+    @Loop private final class Question {
+        let reader: Reader
+        let insertion: Insertion
+        let number: Int
+        let key: ECPublicKey
+        let end = Loop.bootClock + 5000
+        var isAsked = false
+        weak var asker: Session?
+        var task: Task<Void, Never>?
+
+        init(_ reader: Reader, _ insertion: Insertion, _ number: Int, _ key: ECPublicKey) {
+            self.reader = reader
+            self.insertion = insertion
+            self.number = number
+            self.key = key
+        }
+    }
+
+    typealias Proof = (key: ECPublicKey, signature: [UInt8])
+
+    /// Has the card of a tap sign a transaction that the client has chosen, and calls `done` once.
+    func challenge(
+        _ number: Int,
+        _ transaction: [UInt8],
+        _ site: PKOCSite,
+        for session: Session,
+        _ done: @escaping @Loop (Result<Proof, Failure>) -> Void
+    ) throws(Failure) {
+        guard let question = questions.values.first(where: { $0.number == number }), isWatching(session) else {
+            throw Failure(
+                .wrongArgument,
+                "no door panel may ask the card of this tap",
+                advice: "Only the last tap with PKOC (SE V1) at a reader of [credentials] panel_readers may be asked"
+            )
+        }
+        let rest = question.end - Loop.bootClock
+        guard !question.isAsked, rest > 0, question.reader.insertion == question.insertion else {
+            throw Failure(.cardLost, "the card was asked before, has left, or was read too long ago")
+        }
+        question.isAsked = true
+        question.asker = session
+        let name = question.reader.name
+        session.log(.notice, "a door panel chooses what the card in '\(name)' signs (tap \(number))", reader: name)
+        question.task = Task { @Loop in
+            let limit = Task { @Loop in
+                await Loop.sleep(milliseconds: rest)
+                if !Task.isCancelled { question.task?.cancel() }
+            }
+            let result = await sign(transaction, question, site)
+            limit.cancel()
+            question.task = nil
+            done(result)
+        }
+    }
+
+    private func sign(_ transaction: [UInt8], _ question: Question, _ site: PKOCSite) async -> Result<Proof, Failure> {
+        let lost = Failure(.cardLost, "the card has left, or does not answer")
+        guard let lease = await registry.lendForReading(question.reader, question.insertion) else {
+            return .failure(lost)
+        }
+        let result: Result<Proof, Failure>
+        do throws(CardError) {
+            let reader = try await PKOCReader.select(on: WantedChannel(base: lease.connection))
+            switch try await reader?.sign(transaction, with: question.key, for: site) ?? .failure(.refused) {
+            case .success(let signature): result = .success((question.key, signature))
+            case .failure(let problem): result = .failure(Failure(.cardLost, "the card has not signed: \(problem)"))
+            }
+        } catch {
+            result = .failure(lost)
+        }
+        await lease.release(removingVirtualCard: false)
+        return result
     }
 }
 

@@ -189,7 +189,13 @@ import WalletFeature
             wallet,
             MPinFeature(store, parts.mpin, cards: wallet),
             KeyFeature(vault, parts.issuer),
-            CredentialFeature(registry, parts.site, tapReaders(store), listed: listed),
+            CredentialFeature(
+                registry,
+                parts.site,
+                tapReaders(store),
+                listed: listed,
+                panelReaders: Set(configuration.credentials.panelReaders)
+            ),
             DoorPanels(),
             DocumentFeature(registry, documentAnchors),
             MdocAnchorsFeature(mdocAnchors, fetch: mdocLists),

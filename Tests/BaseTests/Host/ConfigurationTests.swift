@@ -173,6 +173,7 @@ struct ConfigurationTests {
         allow_list = /var/lib/site/list
         allow_list_watch = yes
         site_key = /etc/badged/site.key
+        panel_readers = Desk, Door 1
         [access]
         user:alice = readers, cards, agent
         group:kiosk=readers
@@ -235,6 +236,7 @@ struct ConfigurationTests {
             configuration.credentials.allowList == "/var/lib/site/list" && configuration.credentials.watchesAllowList
         )
         #expect(configuration.credentials.siteKey == "/etc/badged/site.key")
+        #expect(configuration.credentials.panelReaders == ["Desk", "Door 1"])
         #expect(configuration.credentials.aliroGroup?.last == 0xFF)
         #expect(configuration.credentials.aliroSubgroup.first == 0xFF)
         #expect(configuration.credentials.aliroCredentials.map(\.count) == [33, 33])

@@ -112,6 +112,7 @@ extension JSON {
         moreCards: [any VirtualCardKind] = [],
         moreTapReaders: [any TapReader] = [],
         listed: ListedCredentials? = nil,
+        panelReaders: Set<String> = [],
         moreFeatures: (ReaderRegistry) -> [any Feature] = { _ in [] }
     ) async throws {
         self.board = board
@@ -128,7 +129,9 @@ extension JSON {
                 var tapReaders = moreTapReaders
                 if let aliro { tapReaders.append(aliro) }
                 tapReaders += [PKOCTapReader(site, today: today), TagTapReader()]
-                return moreFeatures($0) + [CredentialFeature($0, site, tapReaders, listed: listed)]
+                return moreFeatures($0) + [
+                    CredentialFeature($0, site, tapReaders, listed: listed, panelReaders: panelReaders)
+                ]
             }
         )
         await server.ready([reader])

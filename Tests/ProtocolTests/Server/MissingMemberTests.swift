@@ -56,6 +56,10 @@ import Text
             Sample(command: "SET_AUTO_OPEN", required: #"{"mode":"off"}"#),
             Sample(command: "REPORT_PANEL", required: #"{"panel":"front","link":"secure"}"#),
             Sample(
+                command: "CHALLENGE_CARD",
+                required: #"{"number":1,"transaction":"000102030405060708090a0b0c0d0e0f"}"#
+            ),
+            Sample(
                 command: "REPORT_TAP",
                 required: #"{"reader":"osdp hall","bits":8,"data":"01","format":"wiegand"}"#
             ),

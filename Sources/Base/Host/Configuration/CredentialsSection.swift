@@ -35,6 +35,8 @@ package struct CredentialConfiguration: Sendable, Equatable {
     package var watchesAllowList = false
     /// `site_key`: the file with the key of the site, for lists with pseudonyms.
     package var siteKey: String?
+    /// `panel_readers`: the readers at which a door panel may choose what cards with PKOC sign.
+    package var panelReaders: [String] = []
 
     static let table: Configuration.KeyTable = [
         "site": .form(\.credentials.site, ConfigurationValue.identifier),
@@ -49,6 +51,7 @@ package struct CredentialConfiguration: Sendable, Equatable {
         "allow_list_watch": .bool(\.credentials.watchesAllowList),
         "site_key": .path(\.credentials.siteKey),
         "aliro_fast": .bool(\.credentials.allowsFastAliro),
+        "panel_readers": .list(\.credentials.panelReaders, ConfigurationValue.list),
     ]
 }
 

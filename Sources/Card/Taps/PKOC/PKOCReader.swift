@@ -89,17 +89,28 @@ package struct PKOCReader: Sendable {
 
     private typealias Stop = DialogueStop<PKOCProblem>
 
+    /// Has the card with this key sign a transaction that somebody else has chosen (SE V1).
+    /// - Returns: r and s, or why there are none.
+    /// - Throws: `CardError` if the card does not answer.
+    @concurrent
+    package func sign(
+        _ transaction: [UInt8],
+        with key: ECPublicKey,
+        for site: PKOCSite
+    ) async throws(CardError) -> Result<[UInt8], PKOCProblem> {
+        do throws(Stop) {
+            let proof = try await authenticate(transaction, site)
+            try Self.verify(proof, of: transaction, with: key)
+            return .success(proof.signature)
+        } catch {
+            return .failure(try error.problem)
+        }
+    }
+
     /// SE V1: the card sends its key and signs a transaction identifier.
     private func readPlain(for site: PKOCSite, _ random: RandomBytes) async throws(Stop) -> PKOCCredential {
-        guard let version = versions.forAuthenticate else { throw .problem(.unsupported) }
         let transaction = try Self.draw(PKOCCommand.transactionLength, random)
-        let command = PKOCCommand.authenticate(
-            version: version,
-            transaction: transaction,
-            readerIdentifier: site.readerIdentifier
-        )
-        let answer = try await channel.answer(to: command, orElse: PKOCProblem.refused)
-        let proof = try Stop.check(PKOCProof(answer, hasKey: true))
+        let proof = try await authenticate(transaction, site)
         guard let key = try? ECPublicKey(proof.point ?? [], on: .secp256r1) else { throw .problem(.malformed) }
         try Self.verify(proof, of: transaction, with: key)
         return PKOCCredential(
@@ -109,6 +120,17 @@ package struct PKOCReader: Sendable {
             certificate: nil,
             certificateProblem: nil
         )
+    }
+
+    private func authenticate(_ transaction: [UInt8], _ site: PKOCSite) async throws(Stop) -> PKOCProof {
+        guard let version = versions.forAuthenticate else { throw .problem(.unsupported) }
+        let command = PKOCCommand.authenticate(
+            version: version,
+            transaction: transaction,
+            readerIdentifier: site.readerIdentifier
+        )
+        let answer = try await channel.answer(to: command, orElse: PKOCProblem.refused)
+        return try Stop.check(PKOCProof(answer, hasKey: true))
     }
 
     /// SE V2: the card shows a certificate and signs a challenge with its key.

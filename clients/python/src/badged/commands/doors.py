@@ -14,6 +14,7 @@ from .._records import parse
 from .._workflow import Dialogue, starts
 from ..messages import (
     AutoOpen,
+    Challenged,
     ClosestDoorReader,
     Credentials,
     DoorPanels,
@@ -184,6 +185,11 @@ class CredentialCommands(Calls):
         """Reports what a reader in the wall has read. Needs the permission report."""
         members = {"reader": reader, "bits": bits, "data": data, "format": format}
         return await self._ask("REPORT_TAP", Reported, members)
+
+    @both
+    async def challenge_card(self, number: int, transaction: str) -> Challenged:
+        """Has the card of a tap sign 16 bytes, for a door panel. Needs the permissions credentials and report."""
+        return await self._ask("CHALLENGE_CARD", Challenged, {"number": number, "transaction": transaction})
 
 
 def finish_pairing(raw: Raw) -> PairReader | None:

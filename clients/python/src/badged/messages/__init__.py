@@ -55,6 +55,7 @@ from .mdocs import CardIdentity, CardRecording, Mdoc, MdocAge, MdocAnchors, Mdoc
 from .mpin import MPinResult, MPinStarted, MPinUser
 from .others import (
     Activation,
+    Challenged,
     Credential,
     Credentials,
     DoorPanel,
@@ -122,6 +123,7 @@ __all__ = [
     "CardRecording",
     "Certificate",
     "CertificateDescription",
+    "Challenged",
     "ChangePin",
     "Check",
     "ClosestDoorReader",

@@ -11,6 +11,7 @@ from .._records import Event, Message, Record, Step, hidden
 
 __all__ = [
     "Activation",
+    "Challenged",
     "Credential",
     "Credentials",
     "DoorPanel",
@@ -91,6 +92,16 @@ class Reported(Message, msg="REPORTED"):
     """The answer to a report. `number` is that of the tap."""
 
     number: int | None = None
+    error: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Challenged(Message, msg="CHALLENGED"):
+    """What the card of a tap has signed for a door panel, in hexadecimal."""
+
+    number: int | None = None
+    public_key: str | None = None
+    signature: str | None = None
     error: str | None = None
 
 
