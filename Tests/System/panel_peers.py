@@ -138,7 +138,7 @@ class Panel:
     """A door panel of libosdp for one reader. `key` None: SCBK-D."""
 
     def __init__(self, descriptor, key, address=0, flags=(LibFlag.EnforceSecure,)):
-        self.address, self.cards, self.has_fallen = address, [], 0
+        self.address, self.cards, self.replies, self.has_fallen = address, [], [], 0
         flags = [*flags, LibFlag.EnableNotification]
         info = PDInfo(address, Line(descriptor), scbk=key, flags=flags)
         self.panel = ControlPanel([info], log_level=LogLevel.Emergency, event_handler=self.event)
@@ -147,6 +147,8 @@ class Panel:
     def event(self, _, event):
         if event["event"] == Event.CardRead:
             self.cards.append((event["length"], bytes(event["data"])))
+        elif event["event"] == Event.ManufacturerReply:
+            self.replies.append((event["vendor_code"], bytes(event["data"])))
         elif event["event"] == Event.Notification and event["type"] == EventNotification.PeripheralDeviceStatus:
             self.has_fallen += not event["arg0"]
         return 0

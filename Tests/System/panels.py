@@ -4,6 +4,7 @@ import os
 import secrets
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import time
@@ -20,7 +21,10 @@ with open(KEY_FILE, "w", encoding="ascii", opener=lambda p, f: os.open(p, f, 0o6
     file.write(KEY.hex() + "\n")
 os.mkdir(FOLDER, 0o700)
 
-badged = Daemon(f"{binaries}/badged", ["--virtual", "--no-pcsc", "--socket", SOCKET], work)
+SETTINGS = os.path.join(work, "badged.conf")
+with open(SETTINGS, "w", encoding="utf-8") as file:
+    file.write("[credentials]\npanel_readers = Simulator\n")
+badged = Daemon(f"{binaries}/badged", ["--virtual", "--no-pcsc", "--socket", SOCKET, "--config", SETTINGS], work)
 watcher, reporter = Client(SOCKET), Client(SOCKET)
 watcher.ask("CREDENTIALS", cmd="START_CREDENTIALS")
 watcher.ask("DOOR_PANELS", cmd="START_DOOR_PANELS")
@@ -51,6 +55,24 @@ def tap(bits, data):
     """A reader in the wall that another program reports has read a card."""
     return reporter.ask("REPORTED", cmd="REPORT_TAP", reader="osdp test", bits=bits, data=data.hex(),
                         format="unspecified")["number"]
+
+
+def verifies(point, signature, message):
+    """Whether openssl(1) takes r and s for a signature of the message with SHA-256 and this key on P-256."""
+    def number(digits):
+        digits = digits.lstrip(b"\0") or b"\0"
+        digits = b"\0" + digits if digits[0] & 0x80 else digits
+        return bytes([2, len(digits)]) + digits
+
+    body = number(signature[:32]) + number(signature[32:])
+    head = bytes.fromhex("3059301306072a8648ce3d020106082a8648ce3d030107034200")
+    contents = {"key": head + bytes.fromhex(point), "sig": bytes([0x30, len(body)]) + body, "msg": message}
+    files = {name: os.path.join(work, name + ".der") for name in contents}
+    for name, content in contents.items():
+        with open(files[name], "wb") as output:
+            output.write(content)
+    return subprocess.run(["openssl", "dgst", "-sha256", "-verify", files["key"], "-keyform", "DER", "-signature",
+                           files["sig"], files["msg"]], check=False, capture_output=True).returncode == 0
 
 
 def panel_shows(condition, client=watcher):
@@ -221,6 +243,61 @@ panel_shows(lambda message: message["link"] == "refused")
 number = tap(26, bytes.fromhex("bb032180"))
 until(lambda: f"tap {number} was dropped: the panel has opened no secure channel" in daemon.log())
 check("it gets no card", not panel.cards)
+panel.end()
+daemon.end()
+
+print("A panel that asks cards with PKOC itself")
+VENDOR = 0x21901A
+CHOSEN = secrets.token_bytes(16)
+daemon = start(f"[panel front]\ndevice = {line.device}\nbaud = 115200\nkey = {KEY_FILE}\nreaders = Simulator\n"
+               "pkoc = panel\n[rules]\nrule = any -> key64\n")
+panel = Panel(line.descriptor, KEY)
+until(panel.becomes_secure)
+
+
+def parts(message):
+    """AUTH_REQUEST in parts that libosdp takes."""
+    for offset in range(0, len(message), 40):
+        part = message[offset : offset + 40]
+        yield b"\xe1" + struct.pack("<HHH", len(message), offset, len(part)) + part
+
+
+def ask(*messages):
+    for data in messages:
+        panel.send(command=osdp.Command.Manufacturer, vendor_code=VENDOR, data=data)
+
+
+def replies(code):
+    """The data of the replies with this code so far."""
+    return [data[1:] for vendor, data in panel.replies if vendor == VENDOR and data[0] == code]
+
+
+watcher.ask("CHANGE_PIN", cmd="RUN_CHANGE_PIN")
+watcher.wait_for("INSERT_CARD")
+watcher.send(cmd="SET_CARD", name="Simulator", card={"kind": "pkoc", "phone": True})
+known = watcher.wait_for("CREDENTIAL")
+check("other clients are told the tap as always", known["verified"] and known["protocol"] == "pkoc-se1", known)
+until(lambda: replies(0xE0))
+check("the panel is told that there is a card, and no number", replies(0xE0) == [bytes.fromhex("fc065c0201004d00")]
+      and not panel.cards, panel.replies)
+objects = [b"\x00\x01\x5c\x02\x01\x00\x4d\x20", secrets.token_bytes(32), b"\x4c\x10", CHOSEN, b"\xfd\x07"]
+QUESTION = b"".join(objects)
+ask(*parts(QUESTION))
+until(lambda: sum(len(data) - 6 for data in replies(0xE2)) == 135)
+answer = b"".join(data[6:] for data in replies(0xE2))
+check("it gets the key that badged has verified", answer[:67] == b"\x5a\x41" + bytes.fromhex(known["publicKey"]))
+check("and the number of its question", answer[-2:] == b"\xfd\x07")
+until(lambda: f"tap {known['number']} was told" in daemon.log())
+signature = answer[69:133]
+check("the card has signed what the panel has chosen",
+      verifies(known["publicKey"], signature, CHOSEN) and not verifies(known["publicKey"], signature, bytes(16)))
+check("the log of badged says so", "a door panel chooses what the card in 'Simulator' signs" in badged.log())
+# libosdp would leave the reader alone for minutes after a NAK, so the second question ends the part.
+ask(*parts(QUESTION))
+until(lambda: "asks for a card without a tap, or twice: refused" in daemon.log())
+check("a second question about the same card is refused", len(replies(0xE2)) == 2, panel.replies)
+watcher.send(cmd="CANCEL")
+watcher.wait_for("CHANGE_PIN")
 panel.end()
 daemon.end()
 

@@ -38,6 +38,8 @@ import Text
         let number: Int
         /// Milliseconds since it was read; nil: nobody knows.
         let age: Int64?
+        /// Whether the card has signed with PKOC SE V1, and can do so again.
+        let canSign: Bool
     }
 
     private struct Report {
@@ -152,12 +154,43 @@ import Text
                 wallClock: Loop.wallClock,
                 bootClock: Loop.bootClock
             )
-            if let card { tapped(Tap(card: card, reader: tap.reader, number: tap.number ?? 0, age: age)) }
+            guard let card else { return }
+            let canSign = tap.technology == "pkoc-se1" && card.isVerified
+            tapped(Tap(card: card, reader: tap.reader, number: tap.number ?? 0, age: age, canSign: canSign))
         case let status as CredentialStatus: setWatching(status.isWatching)
         case let refusal as Refusal where refusal.name == "CREDENTIALS":
             Log.error("badged: \(refusal.reason.text); hint: \(refusal.reason.advice)")
             setWatching(false)
         default: break
+        }
+    }
+
+    /// Has the card of a tap sign what a panel has chosen. `done` gets nil if there is no signature.
+    func challenge(
+        _ number: Int,
+        _ transaction: [UInt8],
+        _ done: @escaping @Loop ((publicKey: [UInt8], signature: [UInt8])?) -> Void
+    ) {
+        let members: [JSON.Member] = [
+            .init("number", .number(String(number))), .init("transaction", .string(Hex.encode(transaction))),
+        ]
+        let connection = connection
+        Task { @Loop in
+            do throws(ClientError) {
+                let answer = try await connection?.request("CHALLENGE_CARD", members)
+                Loop.shared.preconditionIsolated()
+                if let key = answer?.json["publicKey"]?.string.flatMap({ Hex.decode($0, limit: 65) }),
+                    let signature = answer?.json["signature"]?.string.flatMap({ Hex.decode($0, limit: 64) })
+                {
+                    return done((key, signature))
+                }
+                let reason = answer?.message.refusal.map { "\($0.text); hint: \($0.advice)" } ?? "badged is away"
+                LineLog.write(.warning, "not signed", "tap \(number): no signature for a panel: \(reason)")
+            } catch {
+                Loop.shared.preconditionIsolated()
+                LineLog.write(.warning, "not signed", "tap \(number): no signature for a panel: \(error.text)")
+            }
+            done(nil)
         }
     }
 

@@ -39,7 +39,7 @@ import Text
         for panel in panels where panel.wants(tap.reader) {
             do throws(Malformed) {
                 let card = try CardRule.number(of: tap.card, for: panel.name, configuration.rules)
-                panel.present(card, tap.number, age: tap.age)
+                panel.present(card, tap)
             } catch {
                 let text = "\(panel.name): tap \(tap.number) at '\(tap.reader)' is not told: \(error.text)"
                 LineLog.write(.notice, "\(panel.name) not told \(tap.reader)", text)

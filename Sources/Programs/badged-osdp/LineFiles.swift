@@ -65,6 +65,7 @@ struct LineFiles: Sendable {
         settings.wait = Int64(panel.wait) * 1000
         settings.silence = panel.silence
         settings.silenceText = panel.silenceText
+        settings.asksCards = panel.pkoc == .panel
         if panel.acceptsCommunication, let (address, baud) = folder.communication(of: panel.bus.name) {
             settings.address = address
             settings.baud = baud

@@ -90,17 +90,17 @@ import Text
     /// Whether the taps of this reader of badged go to the panel.
     func wants(_ reader: String) -> Bool { settings.readers.isEmpty || settings.readers.contains(reader) }
 
-    /// `age` is the time since the tap in milliseconds; nil: nobody knows it.
-    func present(_ card: CardBits, _ id: Int, age: Int64?) {
-        Log.write(.debug) { "\(name): tap \(id) waits" }
-        let card = OSDPCard(id: id, bits: card.count, bytes: card.bytes)
-        perform(device.present(card, age: age, at: Loop.bootClock))
+    func present(_ card: CardBits, _ tap: DaemonLink.Tap) {
+        Log.write(.debug) { "\(name): tap \(tap.number) waits" }
+        let isAsked = settings.pkoc == .panel && tap.canSign
+        let card = OSDPCard(id: tap.number, bits: card.count, bytes: card.bytes, isAsked: isAsked)
+        perform(device.present(card, age: tap.age, at: Loop.bootClock))
     }
 
     /// Blinks for a tap that the panel does not get.
     func refuse() { perform(device.refuse(at: Loop.bootClock)) }
 
-    func setReading(_ isReading: Bool) { device.isReading = isReading }
+    func setReading(_ isReading: Bool) { perform(device.setReading(isReading)) }
 
     // MARK: Effects
 
@@ -118,6 +118,12 @@ import Text
                 let isStored = folder.store(key, of: name)
                 if !isStored { Log.error("\(name): the key of the panel cannot be stored in \(folder.path)") }
                 perform(device.keyStored(isStored, at: Loop.bootClock))
+            case .ask(let card, let transaction):
+                LineLog.write(.notice, "\(name) asks", "\(name): the panel asks the card of tap \(card)")
+                link.challenge(card, transaction) { [weak self] proof in
+                    guard let self else { return }
+                    perform(device.answer(card, proof, at: Loop.bootClock))
+                }
             case .communication(let address, let baud):
                 Log.notice("\(name): the panel has set address \(Int(address)) and \(baud) baud")
                 if !folder.store(address: address, baud: baud, of: name) {

@@ -21,9 +21,6 @@ enum OSDPCommand {
     static let manufacturer: UInt8 = 0x80
     static let abort: UInt8 = 0xA2
     static let keepActive: UInt8 = 0xA7
-
-    /// The vendor of PKOC over OSDP, with which `manufacturer` begins.
-    static let pkoc: [UInt8] = [0x1A, 0x90, 0x21]
 }
 
 /// The answers of a peripheral.
@@ -43,6 +40,7 @@ enum OSDPReply {
     static let clientCryptogram: UInt8 = 0x76
     static let initialMAC: UInt8 = 0x78
     static let busy: UInt8 = 0x79
+    static let manufacturer: UInt8 = 0x90
 }
 
 /// Why a command is refused: the byte of NAK.

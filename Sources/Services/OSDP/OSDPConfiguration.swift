@@ -56,10 +56,15 @@ package struct OSDPConfiguration: Sendable, Equatable {
         /// What clients show while the panel is silent.
         package var silence = OSDPDisplay.Silence.keep
         package var silenceText = ""
+        /// Who checks the signatures of cards with PKOC.
+        package var pkoc = Checker.reader
         /// The readers of badged whose taps the panel gets; empty: all.
         package var readers: [String] = []
         /// Whether nothing in the settings leads to a key that is required.
         package var lacksKey: Bool { bus.keyFile == nil && bus.security == .required && installMinutes == 0 }
+
+        /// badged, or the panel as well.
+        package enum Checker: String, Sendable, CaseIterable { case reader, panel }
 
         /// GPIO lines of the board, by what they show.
         package var lines: [Indicator: GPIOLine] = [:]
@@ -336,6 +341,20 @@ package struct OSDPConfiguration: Sendable, Equatable {
             for case .output(let number) in panel.lines.keys where number >= panel.outputs {
                 refuse("\(panel.bus.name) has no output\(number)", "write outputs = \(number + 1)")
             }
+        }
+        var asked: Set<String> = []
+        for panel in panels where panel.pkoc == .panel {
+            let name = panel.bus.name
+            if panel.bus.security != .required || panel.installMinutes > 0 {
+                refuse("\(name): pkoc = panel needs the secure channel with a key", "write key = FILE, and no install")
+            }
+            if panel.readers.isEmpty {
+                refuse("\(name): pkoc = panel is for readers that are named", "write readers = NAME")
+            }
+            if !asked.isDisjoint(with: panel.readers) {
+                refuse("\(name): another panel asks the cards of its reader", "write pkoc = panel for one of them")
+            }
+            asked.formUnion(panel.readers)
         }
         for reader in readers where reader.security == .required && reader.keyFile == nil {
             refuse("\(reader.name) has no key", "write key = FILE, or security = off")

@@ -52,6 +52,7 @@ extension OSDPConfiguration {
             panel.silenceText = value.text
         },
         "gpio": .form(\.lines, ConfigurationValue.lines),
+        "pkoc": .word(\.pkoc),
         "readers": .init { panel, value in
             panel.readers = value.text.split(separator: ",").map { String(INIFile.trim($0)) }.filter { !$0.isEmpty }
         },

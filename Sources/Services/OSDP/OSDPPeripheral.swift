@@ -8,11 +8,14 @@ package struct OSDPCard: Sendable, Equatable {
     package let bits: Int
     /// As they go on the line.
     package let bytes: [UInt8]
+    /// Whether the panel asks the card instead of getting the number.
+    package let isAsked: Bool
 
-    package init(id: Int, bits: Int, bytes: [UInt8]) {
+    package init(id: Int, bits: Int, bytes: [UInt8], isAsked: Bool = false) {
         self.id = id
         self.bits = bits
         self.bytes = bytes
+        self.isAsked = isAsked
     }
 }
 
@@ -42,6 +45,8 @@ package final class OSDPPeripheral {
         case display
         /// The panel has set this key. Store it, and call `keyStored`: the answer waits for it.
         case storeKey(OSDPKey)
+        /// The panel wants this card to sign this transaction. Call `answer` with the result.
+        case ask(card: Int, transaction: [UInt8])
         /// After the bytes before have left, the line has this address and baud rate.
         case communication(address: UInt8, baud: Int)
         /// For the log.
@@ -58,7 +63,7 @@ package final class OSDPPeripheral {
     /// Until when SCBK-D is accepted; nil: it is not.
     package private(set) var installsUntil: Int64?
     /// Whether badged reports taps: the state of the reader in RSTATR.
-    package var isReading = false
+    package private(set) var isReading = false
     private var reader: OSDPFrameReader
     private var session: OSDPSession?
     private var sessionKey: OSDPKey?
@@ -70,6 +75,11 @@ package final class OSDPPeripheral {
     /// The card in the last answer.
     private var outstanding: (id: Int, until: Int64)?
     private var cards: [(card: OSDPCard, until: Int64)] = []
+    private var inquiry: PanelInquiry?
+    /// What the next poll of the panel hears about PKOC.
+    private var fault: PanelPKOC.Fault?
+    /// The longest frame that the panel takes.
+    private var receiveSize = PanelPKOC.leastFrame
     private var heard: Int64 = 0
     private var pendingKey: (key: OSDPKey, frame: OSDPFrame, raw: [UInt8])?
     private var effects: [Effect] = []
@@ -123,6 +133,30 @@ package final class OSDPPeripheral {
         return take()
     }
 
+    /// What a card has signed for the panel; nil: nothing.
+    package func answer(_ card: Int, _ proof: (publicKey: [UInt8], signature: [UInt8])?, at now: Int64) -> [Effect] {
+        pass(to: now)
+        guard let inquiry, inquiry.card == card, case .asked(let sequence) = inquiry.state else { return take() }
+        if let proof {
+            let message = PanelPKOC.answer(proof.publicKey, proof.signature, sequence)
+            self.inquiry?.state = .answering(message, 0)
+        } else {
+            endInquiry("the card has not signed for the panel", .timeout)
+        }
+        return take()
+    }
+
+    /// badged begins or ends to report taps. Its numbers of taps begin anew with it.
+    package func setReading(_ isReading: Bool) -> [Effect] {
+        self.isReading = isReading
+        if !isReading {
+            if case .told? = inquiry?.state { endInquiry("badged is away", .timeout) }
+            effects += cards.filter(\.card.isAsked).map { .ended(card: $0.card.id, .dropped("badged is away")) }
+            cards.removeAll { $0.card.isAsked }
+        }
+        return take()
+    }
+
     /// Shows that a tap is not passed on.
     package func refuse(at now: Int64) -> [Effect] {
         display.refuse(at: now)
@@ -132,8 +166,11 @@ package final class OSDPPeripheral {
 
     /// When `expire` has something to do; nil: never without an input.
     package var deadline: Int64? {
-        [cards.map(\.until).min(), display.deadline, link == .silent ? nil : heard + Self.silence, installsUntil]
-            .lazy.compactMap(\.self).min()
+        [
+            cards.map(\.until).min(), inquiry?.until, display.deadline, link == .silent ? nil : heard + Self.silence,
+            installsUntil,
+        ]
+        .lazy.compactMap(\.self).min()
     }
 
     package func expire(at now: Int64) -> [Effect] {
@@ -144,6 +181,11 @@ package final class OSDPPeripheral {
     private func pass(to now: Int64) {
         for late in cards where late.until <= now { drop(late.card, waitReason, at: now) }
         cards.removeAll { $0.until <= now }
+        if let inquiry, inquiry.until <= now {
+            endInquiry("the panel has not asked the card, or got no answer, in time", .timeout)
+            display.refuse(at: now)
+            effects.append(.display)
+        }
         if link != .silent, heard + Self.silence <= now {
             reset()
             becomes(.silent)
@@ -213,6 +255,9 @@ package final class OSDPPeripheral {
     }
 
     private func endSession() {
+        endInquiry("the panel has begun anew, or is gone")
+        fault = nil
+        receiveSize = PanelPKOC.leastFrame
         session = nil
         sessionKey = nil
         handshake = nil
@@ -233,6 +278,16 @@ package final class OSDPPeripheral {
         effects.append(.ended(card: card.id, .dropped(reason)))
         display.refuse(at: now)
         effects.append(.display)
+    }
+
+    /// The panel gets no answer about the card.
+    private func endInquiry(_ reason: String, _ fault: PanelPKOC.Fault? = nil) {
+        guard let card = inquiry?.card else { return }
+        inquiry = nil
+        self.fault = fault
+        // The panel may have parts of the answer.
+        if outstanding?.id == card { return lose() }
+        effects.append(.ended(card: card, .dropped(reason)))
     }
 
     private func lose() {
@@ -271,8 +326,8 @@ package final class OSDPPeripheral {
             guard let session else { return refuseUnproven(.needsSecurity, frame, raw) }
             guard let data = try? session.open(frame) else {
                 effects.append(.note("a frame had a wrong MAC: the secure channel is closed"))
-                lose()
                 endSession()
+                lose()
                 return refuseUnproven(.needsSecurity, frame, raw)
             }
             accept(data, of: frame, raw, isSealed: true, at: now)
@@ -292,8 +347,8 @@ package final class OSDPPeripheral {
             effects.append(.note("the panel asks for \(reason): refused"))
             return refuseUnproven(.unsupportedSecurity, frame, raw)
         }
-        lose()
         endSession()
+        lose()
         do {
             let random = try Random.bytes(8)
             let handshake = try OSDPSession(key, panel: frame.data, peripheral: random)
@@ -326,7 +381,7 @@ package final class OSDPPeripheral {
 
     /// A command whose place and MAC are right.
     private func accept(_ data: [UInt8], of frame: OSDPFrame, _ raw: [UInt8], isSealed: Bool, at now: Int64) {
-        if let card = outstanding {
+        if let card = outstanding, inquiry?.card != card.id {
             outstanding = nil
             effects.append(.ended(card: card.id, .confirmed))
         }
@@ -377,10 +432,11 @@ package final class OSDPPeripheral {
             case OSDPCommand.text: (1, 6)
             case OSDPCommand.output: (4, 4)
             case OSDPCommand.receiveSize, OSDPCommand.keepActive: (0, 2)
+            case OSDPCommand.manufacturer where isQuestion(data, isSealed: isSealed): (1, PanelPKOC.headCount + 1)
             default: nil
             }
         guard let lengths else {
-            if code == OSDPCommand.manufacturer, data.starts(with: OSDPCommand.pkoc) {
+            if code == OSDPCommand.manufacturer, data.starts(with: PanelPKOC.vendor), !settings.asksCards {
                 effects.append(.note("the panel wants to check PKOC itself: refused, it gets numbers"))
             }
             return refused(.unknownCommand)
@@ -391,12 +447,7 @@ package final class OSDPPeripheral {
         guard isRight else { return refused(.wrongLength) }
         switch code {
         case OSDPCommand.poll:
-            guard let (card, until) = nextCard(isSealed: isSealed) else {
-                return .success((OSDPReply.acknowledged, []))
-            }
-            outstanding = (card.id, until)
-            let bits = [UInt8(truncatingIfNeeded: card.bits), UInt8(truncatingIfNeeded: card.bits >> 8)]
-            return .success((OSDPReply.raw, [0, 0] + bits + card.bytes))
+            return .success(mayTell(isSealed: isSealed) ? news() : (OSDPReply.acknowledged, []))
         case OSDPCommand.identify: return .success((OSDPReply.identification, settings.identification))
         case OSDPCommand.capabilities:
             let capabilities = settings.capabilities(isInstalling: installsUntil != nil)
@@ -416,14 +467,67 @@ package final class OSDPPeripheral {
         case OSDPCommand.keepActive:
             heard = now + (Int64(data[0]) | Int64(data[1]) << 8)
             return .success((OSDPReply.acknowledged, []))
+        case OSDPCommand.receiveSize:
+            receiveSize = max(PanelPKOC.leastFrame, min(OSDPFrame.largest, Int(data[0]) | Int(data[1]) << 8))
+            return .success((OSDPReply.acknowledged, []))
+        case OSDPCommand.manufacturer:
+            return ask(data) ? .success((OSDPReply.acknowledged, [])) : refused(.cannotBeDone)
         default: return .success((OSDPReply.acknowledged, []))
         }
     }
 
-    /// Takes the next card, if it may be told on this connection.
-    private func nextCard(isSealed: Bool) -> (card: OSDPCard, until: Int64)? {
-        let mayTell = isSealed ? sessionKey?.isDefault == false : settings.security != .required
-        return mayTell && !cards.isEmpty ? cards.removeFirst() : nil
+    /// Whether a card may be told on this connection.
+    private func mayTell(isSealed: Bool) -> Bool {
+        isSealed ? sessionKey?.isDefault == false : settings.security != .required
+    }
+
+    /// What a poll is answered. No card is told while the panel may ask about another one.
+    private func news() -> Answer {
+        if let fault {
+            self.fault = nil
+            return (OSDPReply.manufacturer, PanelPKOC.readerError(fault))
+        }
+        if let inquiry {
+            guard case .answering(let message, let offset) = inquiry.state else { return (OSDPReply.acknowledged, []) }
+            outstanding = (inquiry.card, inquiry.until)
+            let (data, next) = PanelPKOC.part(of: message, at: offset, frame: receiveSize)
+            self.inquiry?.state = .answering(message, next)
+            if next == message.count { self.inquiry = nil }
+            return (OSDPReply.manufacturer, data)
+        }
+        guard !cards.isEmpty else { return (OSDPReply.acknowledged, []) }
+        let (card, until) = cards.removeFirst()
+        if card.isAsked {
+            inquiry = PanelInquiry(card: card.id, until: until)
+            return (OSDPReply.manufacturer, PanelPKOC.cardPresent)
+        }
+        outstanding = (card.id, until)
+        let bits = [UInt8(truncatingIfNeeded: card.bits), UInt8(truncatingIfNeeded: card.bits >> 8)]
+        return (OSDPReply.raw, [0, 0] + bits + card.bytes)
+    }
+
+    // MARK: PKOC over OSDP
+
+    private func isQuestion(_ data: [UInt8], isSealed: Bool) -> Bool {
+        settings.asksCards && mayTell(isSealed: isSealed)
+            && data.starts(with: PanelPKOC.vendor + [PanelPKOC.authenticate])
+    }
+
+    /// AUTH_REQUEST, or a part of it: one question for each card. False: there is no card to ask.
+    private func ask(_ data: [UInt8]) -> Bool {
+        guard case .told? = inquiry?.state, let card = inquiry?.card else {
+            effects.append(.note("the panel asks for a card without a tap, or twice: refused"))
+            return false
+        }
+        do throws(PanelPKOC.Fault) {
+            guard let message = try inquiry?.parts.add(data) else { return true }
+            let question = try PanelPKOC.Question(message)
+            inquiry?.state = .asked(question.sequence)
+            effects.append(.ask(card: card, transaction: question.transaction))
+        } catch {
+            endInquiry("the question of the panel is malformed (\(error))", error)
+        }
+        return true
     }
 
     /// KEYSET: only encrypted, and only SCBK.

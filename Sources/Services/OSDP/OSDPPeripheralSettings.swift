@@ -19,6 +19,8 @@ extension OSDPPeripheral {
         /// What is shown while the panel is silent, and its text.
         package var silence = OSDPDisplay.Silence.keep
         package var silenceText = ""
+        /// Whether the panel checks the signatures of cards with PKOC itself.
+        package var asksCards = false
         package var serial: UInt32 = 0
         package var firmware: [UInt8] = [0, 0, 0]
 

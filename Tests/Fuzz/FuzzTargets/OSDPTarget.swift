@@ -21,6 +21,7 @@ import Text
     var settings = OSDPPeripheral.Settings()
     settings.security = .optional
     settings.acceptsCommunication = true
+    settings.asksCards = true
     settings.rows = 2
     settings.outputs = 2
     settings.key = OSDPKey(Secret(0x10...0x1F))
@@ -33,11 +34,16 @@ import Text
             case .ended(let card, _): ended[card, default: 0] += 1
             case .storeKey: count(device.keyStored(true, at: now), now)
             case .send(let bytes): require(bytes.count <= OSDPFrame.largest + 1, "an answer is too long")
+            case .ask(let card, let transaction):
+                require(card == 3 && transaction.count == PanelPKOC.transactionLength, "a panel asks what it may not")
+                count(device.answer(card, ([4] + transaction, transaction), at: now), now)
             case .link, .display, .communication, .note: break
             }
         }
     }
-    for id in 1...3 { count(device.present(OSDPCard(id: id, bits: 8, bytes: [UInt8(id)]), at: 0), 0) }
+    for id in 1...3 {
+        count(device.present(OSDPCard(id: id, bits: 8, bytes: [UInt8(id)], isAsked: id == 3), at: 0), 0)
+    }
     count(device.receive(bytes, at: 1), 1)
     count(device.expire(at: 1_000_000), 1_000_000)
     count(device.lineLost(), 1_000_000)
@@ -52,6 +58,23 @@ import Text
         _ = panel.expire(at: now)
         _ = panel.receive([byte], at: now)
         now += byte == 0 ? 50 : 1
+    }
+}
+
+/// The messages of PKOC over OSDP: each part begins with its length. What is put together is never longer than allowed,
+/// and a question has its transaction.
+@Sendable func osdpPKOC(_ input: UnsafeRawBufferPointer) {
+    if let question = try? PanelPKOC.Question(Array(input)) {
+        require(question.transaction.count == PanelPKOC.transactionLength, "a question without a transaction")
+    }
+    var rest = Array(input)[...]
+    var parts = PanelPKOC.Parts()
+    while let count = rest.popFirst() {
+        let part = Array(rest.prefix(Int(count)))
+        rest = rest.dropFirst(part.count)
+        guard part.count >= 10, let message = try? parts.add(part) else { continue }
+        require((1...PanelPKOC.Parts.longest).contains(message.count), "a message is longer than allowed")
+        _ = try? PanelPKOC.Question(message)
     }
 }
 

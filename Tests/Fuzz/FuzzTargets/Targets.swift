@@ -87,6 +87,7 @@ package let fuzzTargets: [String: @Sendable (UnsafeRawBufferPointer) -> Void] = 
     "metrics-request": metricsRequest,
     "broker-packets": brokerPackets,
     "osdp-line": osdpLine,
+    "osdp-pkoc": osdpPKOC,
     "osdp-rule": osdpRule,
     "mpin-reply": mpinReply,
     "mpin-user": mpinUser,

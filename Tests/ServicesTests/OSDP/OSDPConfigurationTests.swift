@@ -40,6 +40,7 @@ struct OSDPConfigurationTests {
             silence = blink
             gpio = red gpiochip0:17, buzzer gpiochip1:4, output2 gpiochip0:5
             readers = Desk, Door 1
+            pkoc = panel
             [reader hall]
             tcp = [::1]:4001
             security = off
@@ -61,7 +62,7 @@ struct OSDPConfigurationTests {
         #expect((panel.bus.baud, panel.bus.address, panel.wait) == (115_200, 5, 7))
         #expect((panel.leds, panel.rows, panel.outputs, panel.hasBuzzer) == (2, 0, 3, false))
         #expect(panel.silence == .blink && panel.silenceText.isEmpty)
-        #expect(panel.readers == ["Desk", "Door 1"])
+        #expect(panel.readers == ["Desk", "Door 1"] && panel.pkoc == .panel)
         #expect(panel.lines[.output(2)] == .init(chip: "gpiochip0", line: 5) && panel.lines.count == 3)
         #expect(panel.acceptsCommunication && panel.bus.isRS485 && panel.turnaround == 2)
         #expect(configuration.readerLines.count == 1)
@@ -115,6 +116,24 @@ struct OSDPConfigurationTests {
             (
                 "[panel a]\ndevice = /dev/x\nsilence = dark\ntext = 0\nsilence_text = Away",
                 "osdp.conf: a never shows silence_text"
+            ),
+            ("[panel a]\npkoc = card", "osdp.conf, line 2: [panel] pkoc cannot be 'card'"),
+            (
+                "[panel a]\ndevice = /dev/x\nkey = /k\npkoc = panel",
+                "osdp.conf: a: pkoc = panel is for readers that are named"
+            ),
+            (
+                "[panel a]\ndevice = /dev/x\nsecurity = optional\nreaders = Desk\npkoc = panel",
+                "osdp.conf: a: pkoc = panel needs the secure channel with a key"
+            ),
+            (
+                "[panel a]\ndevice = /dev/x\ninstall = 5\nreaders = Desk\npkoc = panel",
+                "osdp.conf: a: pkoc = panel needs the secure channel with a key"
+            ),
+            (
+                "[panel a]\ndevice = /dev/x\nkey = /k\nreaders = Desk, Hall\npkoc = panel\n"
+                    + "[panel b]\ndevice = /dev/y\nkey = /k\nreaders = Hall\npkoc = panel",
+                "osdp.conf: b: another panel asks the cards of its reader"
             ),
             ("[server]", "osdp.conf: there is neither a panel nor a reader"),
             ("[panel a]\nkey = /k", "osdp.conf: a has no line"),

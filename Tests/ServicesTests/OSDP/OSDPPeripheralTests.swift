@@ -5,7 +5,7 @@ import Text
 @testable import OSDP
 
 /// A peripheral, and a panel in the hand of a test.
-private final class Line {
+final class Line {
     let device: OSDPPeripheral
     var now: Int64 = 1000
     var effects: [OSDPPeripheral.Effect] = []
@@ -81,8 +81,9 @@ private final class Line {
         session = new
     }
 
-    func present(_ id: Int, age: Int64? = 0) {
-        take(device.present(OSDPCard(id: id, bits: 26, bytes: [0xBB, 0x03, 0x21, 0x80]), age: age, at: now))
+    func present(_ id: Int, age: Int64? = 0, isAsked: Bool = false) {
+        let card = OSDPCard(id: id, bits: 26, bytes: [0xBB, 0x03, 0x21, 0x80], isAsked: isAsked)
+        take(device.present(card, age: age, at: now))
     }
 
     /// What has become of the cards, in order.
@@ -580,7 +581,7 @@ struct OSDPPeripheralTests {
         #expect(try line.command(0x64) == (0x48, [0, 0]))
         #expect(try line.command(0x65) == (0x49, []))
         #expect(try line.command(0x67) == (0x4B, [1]))
-        line.device.isReading = true
+        line.take(line.device.setReading(true))
         #expect(try line.command(0x67) == (0x4B, [0]))
         #expect(try line.command(0x68, [1, 2, 0, 0]) == (0x40, []))
         #expect(try line.command(0x66) == (0x4A, [0, 1]))
