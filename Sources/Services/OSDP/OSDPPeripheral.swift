@@ -300,7 +300,8 @@ package final class OSDPPeripheral {
 
     private func answer(_ frame: OSDPFrame, _ raw: [UInt8], at now: Int64) {
         guard pendingKey == nil else { return }
-        if frame.sequence == 0 {
+        // libosdp-conformance goes on with 0 after CHLNG.
+        if frame.sequence == 0, handshake == nil || frame.blockType != 0x13 {
             reset()
         } else if let last, last.sequence == frame.sequence, last.command == raw {
             // The answer has a card, and the time for it has passed: the panel begins anew.
@@ -309,7 +310,7 @@ package final class OSDPPeripheral {
                 return refuse(.wrongSequence, frame)
             }
             return effects.append(.send(last.reply))
-        } else if frame.sequence != (last.map { $0.sequence % 3 + 1 } ?? 0) {
+        } else if frame.sequence != 0, frame.sequence != (last.map { $0.sequence % 3 + 1 } ?? 0) {
             return refuse(.wrongSequence, frame)
         }
         guard let type = frame.blockType else {

@@ -470,6 +470,24 @@ struct OSDPPeripheralTests {
         #expect(line.notes == ["the panel has another key: no secure channel"])
     }
 
+    @Test("a panel that stays at the sequence 0, as libosdp-conformance does, opens the secure channel")
+    func sequenceStays() throws {
+        let line = Line()
+        let random: [UInt8] = [1, 2, 3, 4, 5, 6, 7, 8]
+        let (_, data) = try line.command(0x76, random, block: [0x11, 1])
+        let new = try OSDPSession(try #require(Line.key), panel: random, peripheral: Array(data[8..<16]))
+        line.sequence = 0
+        let finish = line.frame(0x77, new.serverCryptogram, block: [0x13, 1])
+        #expect(try line.read(line.send(finish.bytes)) == (0x78, new.initialMAC))
+        line.session = new
+        line.sequence = 1
+        #expect(try line.command(poll) == (0x40, []))
+        #expect(line.device.link == .secure)
+        // Later the same frame begins anew, and there is no handshake that it could finish.
+        #expect(try line.read(line.send(finish.bytes)) == (0x41, [6]))
+        #expect(line.device.link == .clear)
+    }
+
     @Test("SCBK-D is refused outside of the install mode, also when a key is set")
     func defaultKey() throws {
         for key in [Line.key, nil] {
