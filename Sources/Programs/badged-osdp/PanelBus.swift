@@ -100,7 +100,7 @@ import Text
     /// Blinks for a tap that the panel does not get.
     func refuse() { perform(device.refuse(at: Loop.bootClock)) }
 
-    func setReading(_ isReading: Bool) { perform(device.setReading(isReading)) }
+    func setReading(_ isReading: Bool) { perform(device.setReading(isReading, at: Loop.bootClock)) }
 
     // MARK: Effects
 

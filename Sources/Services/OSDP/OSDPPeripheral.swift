@@ -141,17 +141,17 @@ package final class OSDPPeripheral {
             let message = PanelPKOC.answer(proof.publicKey, proof.signature, sequence)
             self.inquiry?.state = .answering(message, 0)
         } else {
-            endInquiry("the card has not signed for the panel", .timeout)
+            endInquiry("the card has not signed for the panel", .timeout, at: now)
         }
         return take()
     }
 
     /// badged begins or ends to report taps. Its numbers of taps begin anew with it.
-    package func setReading(_ isReading: Bool) -> [Effect] {
+    package func setReading(_ isReading: Bool, at now: Int64) -> [Effect] {
         self.isReading = isReading
         if !isReading {
-            if case .told? = inquiry?.state { endInquiry("badged is away", .timeout) }
-            effects += cards.filter(\.card.isAsked).map { .ended(card: $0.card.id, .dropped("badged is away")) }
+            if case .told? = inquiry?.state { endInquiry("badged is away", .timeout, at: now) }
+            for (card, _) in cards where card.isAsked { drop(card, "badged is away", at: now) }
             cards.removeAll { $0.card.isAsked }
         }
         return take()
@@ -182,9 +182,7 @@ package final class OSDPPeripheral {
         for late in cards where late.until <= now { drop(late.card, waitReason, at: now) }
         cards.removeAll { $0.until <= now }
         if let inquiry, inquiry.until <= now {
-            endInquiry("the panel has not asked the card, or got no answer, in time", .timeout)
-            display.refuse(at: now)
-            effects.append(.display)
+            endInquiry("the panel has not asked the card, or got no answer, in time", .timeout, at: now)
         }
         if link != .silent, heard + Self.silence <= now {
             reset()
@@ -281,10 +279,14 @@ package final class OSDPPeripheral {
     }
 
     /// The panel gets no answer about the card.
-    private func endInquiry(_ reason: String, _ fault: PanelPKOC.Fault? = nil) {
+    private func endInquiry(_ reason: String, _ fault: PanelPKOC.Fault? = nil, at now: Int64? = nil) {
         guard let card = inquiry?.card else { return }
         inquiry = nil
         self.fault = fault
+        if let now {
+            display.refuse(at: now)
+            effects.append(.display)
+        }
         // The panel may have parts of the answer.
         if outstanding?.id == card { return lose() }
         effects.append(.ended(card: card, .dropped(reason)))
@@ -472,7 +474,7 @@ package final class OSDPPeripheral {
             receiveSize = max(PanelPKOC.leastFrame, min(OSDPFrame.largest, Int(data[0]) | Int(data[1]) << 8))
             return .success((OSDPReply.acknowledged, []))
         case OSDPCommand.manufacturer:
-            return ask(data) ? .success((OSDPReply.acknowledged, [])) : refused(.cannotBeDone)
+            return ask(data, at: now) ? .success((OSDPReply.acknowledged, [])) : refused(.cannotBeDone)
         default: return .success((OSDPReply.acknowledged, []))
         }
     }
@@ -515,7 +517,7 @@ package final class OSDPPeripheral {
     }
 
     /// AUTH_REQUEST, or a part of it: one question for each card. False: there is no card to ask.
-    private func ask(_ data: [UInt8]) -> Bool {
+    private func ask(_ data: [UInt8], at now: Int64) -> Bool {
         guard case .told? = inquiry?.state, let card = inquiry?.card else {
             effects.append(.note("the panel asks for a card without a tap, or twice: refused"))
             return false
@@ -526,7 +528,7 @@ package final class OSDPPeripheral {
             inquiry?.state = .asked(question.sequence)
             effects.append(.ask(card: card, transaction: question.transaction))
         } catch {
-            endInquiry("the question of the panel is malformed (\(error))", error)
+            endInquiry("the question of the panel is malformed (\(error))", error, at: now)
         }
         return true
     }

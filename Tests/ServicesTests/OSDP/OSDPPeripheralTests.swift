@@ -599,7 +599,7 @@ struct OSDPPeripheralTests {
         #expect(try line.command(0x64) == (0x48, [0, 0]))
         #expect(try line.command(0x65) == (0x49, []))
         #expect(try line.command(0x67) == (0x4B, [1]))
-        line.take(line.device.setReading(true))
+        line.take(line.device.setReading(true, at: line.now))
         #expect(try line.command(0x67) == (0x4B, [0]))
         #expect(try line.command(0x68, [1, 2, 0, 0]) == (0x40, []))
         #expect(try line.command(0x66) == (0x4A, [0, 1]))

@@ -117,7 +117,7 @@ struct PanelInquiryTests {
     /// A line with the secure channel, and a card of which the panel was told.
     private static func told(_ id: Int = 1) throws -> Line {
         let line = Line { $0.asksCards = true }
-        line.take(line.device.setReading(true))
+        line.take(line.device.setReading(true, at: line.now))
         try line.connect()
         line.present(id, isAsked: true)
         #expect(try line.command(poll) == (reply, hex("1a9021e0fc065c0201004d00")))
@@ -267,6 +267,7 @@ struct PanelInquiryTests {
         line.take(line.device.answer(1, nil, at: line.now))
         #expect(try Self.fetch(line) == [hex("1a9021fe02")])
         #expect(line.outcomes == [#"1 dropped("the card has not signed for the panel")"#])
+        #expect(line.device.display.lights[0].color == 1)
     }
 
     @Test("other cards wait until the matter is over, and are told then")
@@ -319,8 +320,8 @@ struct PanelInquiryTests {
     func away() throws {
         let line = try Self.told()
         line.present(2, isAsked: true)
-        line.take(line.device.setReading(false))
-        line.take(line.device.setReading(true))
+        line.take(line.device.setReading(false, at: line.now))
+        line.take(line.device.setReading(true, at: line.now))
         #expect(try line.command(manufacturer, part(request)) == (0x41, [9]))
         #expect(try Self.fetch(line) == [hex("1a9021fe02")])
         #expect(line.outcomes == [#"1 dropped("badged is away")"#, #"2 dropped("badged is away")"#])
