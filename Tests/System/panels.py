@@ -104,11 +104,17 @@ daemon = start(f"[panel front]\ndevice = {line.device}\nbaud = 115200\nkey = {KE
 panel = Panel(line.descriptor, KEY)
 check("libosdp opens the secure channel", until(panel.becomes_secure))
 panel_shows(lambda message: message["link"] == "secure")
-for bits, number in CARDS:
-    tap(bits, bytes.fromhex(number))
-    until(lambda: panel.cards)
-    check(f"{bits} bits arrive unchanged", panel.cards == [(bits, bytes.fromhex(number))], panel.cards)
-    panel.cards.clear()
+
+
+def arrive(where):
+    for bits, number in CARDS:
+        tap(bits, bytes.fromhex(number))
+        until(lambda: panel.cards)
+        check(f"{bits} bits arrive unchanged {where}", panel.cards == [(bits, bytes.fromhex(number))], panel.cards)
+        panel.cards.clear()
+
+
+arrive("at a serial line")
 
 panel.send(command=osdp.Command.LED, reader=0, led_number=0, control_code=1, on_count=5, off_count=5,
            on_color=osdp.CommandLEDColor.Green, off_color=osdp.CommandLEDColor.Black, timer_count=10, temporary=False)
@@ -309,8 +315,7 @@ link, _ = server.accept()
 link.setblocking(False)
 panel = Panel(link.fileno(), KEY)
 check("a panel behind a port opens the secure channel", until(panel.becomes_secure))
-tap(*(26, bytes.fromhex("bb032180")))
-check("a card arrives", until(lambda: panel.cards == [(26, bytes.fromhex("bb032180"))]), panel.cards)
+arrive("over TCP")
 panel.end()
 link.close()
 link, _ = server.accept()
@@ -345,12 +350,16 @@ def read():
             return message
 
 
-for bits, number in CARDS[:4]:
-    reader.show(bits, bytes.fromhex(number))
-    message = read()
-    check(f"{bits} bits of the reader become CREDENTIAL, not verified",
-          message["protocol"] == "raw" and not message["verified"] and message["raw"]["bits"] == bits
-          and message["raw"]["data"] == number, message)
+def become(where):
+    for bits, number in CARDS:
+        reader.show(bits, bytes.fromhex(number))
+        message = read()
+        check(f"{bits} bits of the reader {where} become CREDENTIAL, not verified",
+              message["protocol"] == "raw" and not message["verified"] and message["raw"]["bits"] == bits
+              and message["raw"]["data"] == number, message)
+
+
+become("at a serial line")
 reader.end()
 daemon.end()
 
@@ -362,8 +371,7 @@ link, _ = server.accept()
 link.setblocking(False)
 reader = WallReader(link.fileno(), KEY)
 until(lambda: "with the secure channel" in daemon.log())
-reader.show(64, bytes(8))
-check("a card is told", read()["raw"]["data"] == bytes(8).hex())
+become("behind a port")
 reader.line.descriptor = -1
 link.close()
 until(lambda: "the line is gone" in daemon.log())
