@@ -23,19 +23,21 @@ import Text
     )
 
     /// `site` has the settings that CREDENTIALS reports. `listed` is the allow list. `tapReaders` and their kinds of
-    /// cards are tried in their order. At `panelReaders` a door panel may choose what cards sign.
+    /// cards are tried in their order. At `panelReaders` a door panel may choose what cards sign, for `questionTime`
+    /// milliseconds after the tap.
     package init(
         _ registry: ReaderRegistry,
         _ site: PKOCSite,
         _ tapReaders: [any TapReader],
         listed: ListedCredentials? = nil,
-        panelReaders: Set<String> = []
+        panelReaders: Set<String> = [],
+        questionTime: Int64 = 5000
     ) {
         self.site = site
         self.tapReaders = tapReaders
         self.listed = listed ?? ListedCredentials(nil, nil)
         cardKinds = tapReaders.compactMap(\.cardKind)
-        taps = Taps(registry, tapReaders, panelReaders)
+        taps = Taps(registry, tapReaders, panelReaders, questionTime)
         taps.observer = { [weak self] in self?.report($0, in: $1, $2, to: $3) }
     }
 

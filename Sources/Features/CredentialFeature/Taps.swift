@@ -29,6 +29,8 @@ import Text
     private var lastTaps: [String: (insertion: Insertion, number: Int)] = [:]
     /// The readers at which a door panel may choose what cards sign.
     private let panelReaders: Set<String>
+    /// For how long after the tap, in milliseconds.
+    private let questionTime: Int64
     /// The last tap at each of them whose card a panel may ask.
     private var questions: [String: Question] = [:]
 
@@ -43,10 +45,16 @@ import Text
         init(_ clients: Set<ObjectIdentifier>) { self.clients = clients }
     }
 
-    init(_ registry: ReaderRegistry, _ tapReaders: [any TapReader], _ panelReaders: Set<String> = []) {
+    init(
+        _ registry: ReaderRegistry,
+        _ tapReaders: [any TapReader],
+        _ panelReaders: Set<String>,
+        _ questionTime: Int64
+    ) {
         self.registry = registry
         self.tapReaders = tapReaders
         self.panelReaders = panelReaders
+        self.questionTime = questionTime
         registry.reading = self
     }
 
@@ -132,7 +140,8 @@ import Text
         if case .proven(let proven) = report.result, report.technology == PKOCEdition.one.rawValue,
             panelReaders.contains(reader.name), questions[reader.name]?.insertion != insertion
         {
-            questions[reader.name] = Question(reader, insertion, number(of: insertion), proven.key)
+            let end = Loop.bootClock + questionTime
+            questions[reader.name] = Question(reader, insertion, number(of: insertion), proven.key, end)
         }
         if !sessions.isEmpty { observer(report, reader.name, number(of: insertion), sessions) }
     }
@@ -205,16 +214,17 @@ extension Taps {
         let insertion: Insertion
         let number: Int
         let key: ECPublicKey
-        let end = Loop.bootClock + 5000
+        let end: Int64
         var isAsked = false
         weak var asker: Session?
         var task: Task<Void, Never>?
 
-        init(_ reader: Reader, _ insertion: Insertion, _ number: Int, _ key: ECPublicKey) {
+        init(_ reader: Reader, _ insertion: Insertion, _ number: Int, _ key: ECPublicKey, _ end: Int64) {
             self.reader = reader
             self.insertion = insertion
             self.number = number
             self.key = key
+            self.end = end
         }
     }
 

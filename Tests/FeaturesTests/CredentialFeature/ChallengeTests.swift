@@ -24,11 +24,12 @@ import Text
     private static func tapped(
         _ entries: String = #""phone":true"#,
         kind: String = "pkoc",
-        readers: Set<String> = [HeldReader.name]
+        readers: Set<String> = [HeldReader.name],
+        time: Int64 = 3_600_000
     ) async throws -> (stage: CredentialStage, reader: HeldReader, card: VirtualCard, client: TestClient, tap: JSON) {
         let card = try CredentialStage.card(entries, kind: kind)
         let reader = HeldReader(card)
-        let stage = try await CredentialStage(held: reader, panelReaders: readers)
+        let stage = try await CredentialStage(held: reader, panelReaders: readers, questionTime: time)
         let client = try await stage.watcher()
         reader.insert()
         let tap = try #require(await client.next("CREDENTIAL"))
@@ -157,6 +158,20 @@ import Text
         #expect(answer["error"] != nil && answer["signature"] == nil)
         await stage.server.released(HeldReader.name)
         #expect(try await stage.signatures(of: card) == 1)
+    }
+
+    @Test("a card that was read too long ago is not asked, and one that does not answer in time has not signed")
+    func late() async throws {
+        let (stage, reader, card, client, _) = try await Self.tapped(time: 0)
+        defer { withExtendedLifetime((stage, reader)) {} }
+        #expect(await client.ask(Self.ask(1), "CHALLENGED")?["error"]?.string?.contains("too long ago") == true)
+        #expect(try await stage.signatures(of: card) == 1)
+        let (second, silent, held, other, _) = try await Self.tapped(time: 300)
+        defer { withExtendedLifetime((second, silent)) {} }
+        // On a slow machine the time is over before the question, which ends in the same way.
+        silent.hold()
+        #expect(await other.ask(Self.ask(1), "CHALLENGED")?["error"] != nil)
+        #expect(try await second.signatures(of: held) == 1)
     }
 
     @Test("when the client stops, the card gets no further command")

@@ -113,6 +113,7 @@ extension JSON {
         moreTapReaders: [any TapReader] = [],
         listed: ListedCredentials? = nil,
         panelReaders: Set<String> = [],
+        questionTime: Int64 = 3_600_000,
         moreFeatures: (ReaderRegistry) -> [any Feature] = { _ in [] }
     ) async throws {
         self.board = board
@@ -130,7 +131,14 @@ extension JSON {
                 if let aliro { tapReaders.append(aliro) }
                 tapReaders += [PKOCTapReader(site, today: today), TagTapReader()]
                 return moreFeatures($0) + [
-                    CredentialFeature($0, site, tapReaders, listed: listed, panelReaders: panelReaders)
+                    CredentialFeature(
+                        $0,
+                        site,
+                        tapReaders,
+                        listed: listed,
+                        panelReaders: panelReaders,
+                        questionTime: questionTime
+                    )
                 ]
             }
         )
