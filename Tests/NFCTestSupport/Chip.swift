@@ -26,6 +26,7 @@ struct Chip {
     private var command: [UInt8] = []
     private var answer: ArraySlice<UInt8> = []
     private(set) var commands = 0
+    private var recorded: RecordedChip?
 
     private static let acknowledgement: [UInt8] = [0x00, 0x00, 0xFF, 0x00, 0xFF, 0x00]
     private static let syntaxError: [UInt8] = [0x00, 0x00, 0xFF, 0x01, 0xFF, 0x7F, 0x81, 0x00]
@@ -34,6 +35,7 @@ struct Chip {
 
     init(_ options: EmulatedPN532.Options, _ field: RadioField) {
         (self.options, self.field, isSilent) = (options, field, options.isSilent)
+        recorded = options.recording.map { RecordedChip($0) }
     }
 
     var isSilent: Bool
@@ -115,6 +117,7 @@ struct Chip {
         commands += 1
         search = nil
         let data = Array(data)
+        if recorded != nil { return recorded?.answer(to: [code] + data).map { .done($0) } ?? .unknown }
         var result: [UInt8]?
         switch code {
         case 0x00: result = data.first == 0x00 ? data : [0x01]

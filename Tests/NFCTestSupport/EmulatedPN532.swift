@@ -2,7 +2,7 @@
 import CLinux
 import Concurrency
 package import Glibc
-import Readers
+package import Readers
 import Synchronization
 
 /// An emulated board with a PN532 on a serial line, which is a pseudo-terminal. It implements the commands of the PN532
@@ -29,6 +29,8 @@ package final class EmulatedPN532: Sendable {
         package var hasTypeB = true
         /// The board answers only at this speed.
         package var speed = speed_t(B115200)
+        /// The board says what was recorded, and has no card of its own.
+        package var recording: BoardRecording?
         /// The board does not answer before `startAnswering`.
         package var isSilent = false
 

@@ -20,6 +20,7 @@ package final class ScriptedReaders: ReaderBackend {
         var connect: Connect
         var insertions: [String: Insertion] = [:]
         var count: UInt64 = 0
+        var recording = Result<[UInt8], CardError>.failure(.serviceUnavailable)
     }
 
     package init(_ name: String = "scripted", connect: @escaping Connect) {
@@ -30,6 +31,13 @@ package final class ScriptedReaders: ReaderBackend {
 
     /// Replaces the closure that makes connections.
     package func onConnect(_ connect: @escaping Connect) { state.withLock { $0.connect = connect } }
+
+    /// Answers `record` from now on.
+    package func onRecord(_ result: Result<[UInt8], CardError>) { state.withLock { $0.recording = result } }
+
+    package func record(_ reader: String) async throws(CardError) -> [UInt8] {
+        try state.withLock { $0.recording }.get()
+    }
 
     package func connect(_ insertion: Insertion) async throws(CardError) -> any CardConnection {
         let (connect, isThere) = state.withLock { ($0.connect, $0.insertions[insertion.reader] == insertion) }

@@ -155,6 +155,47 @@ import VirtualEID
         await lease.release(removingVirtualCard: false)
     }
 
+    private static let recordBoard = #"{"cmd":"RECORD_CARD","name":"Desk","board":true}"#
+    nonisolated private static let frames = "badged-frames 1\ndriver pn532_uart\n> 00\nend\n"
+
+    @Test(
+        "with board the answer has the frames of the board, or says why there are none",
+        arguments: [
+            (.success(Array(frames.utf8)), nil), (.success([0x41, 0xFF]), "badged-nfc has sent no recording"),
+            (.success([]), "badged-nfc has sent no recording"),
+            (.failure(.other("the board does not answer")), "the board does not answer"),
+            (.failure(.serviceUnavailable), "the reader is gone"), (.failure(.removed), "the reader is gone"),
+        ] as [(Result<[UInt8], CardError>, String?)]
+    )
+    func board(result: Result<[UInt8], CardError>, fault: String?) async throws {
+        let fixture = try await Fixture(try VirtualCard())
+        fixture.backend.onRecord(result)
+        let answer = try #require(await fixture.client.ask(Self.recordBoard, "CARD_RECORDING"))
+        #expect(answer["recording"]?.string == (fault == nil ? Self.frames : ""))
+        #expect(answer["fault"]?.string.map { $0.contains(fault ?? "\n") } == fault.map { _ in true }, "\(answer)")
+    }
+
+    @Test("a board is not touched while a workflow has its card")
+    func busyBoard() async throws {
+        let fixture = try await Fixture(try VirtualCard())
+        fixture.backend.onRecord(.success(Array(Self.frames.utf8)))
+        let lease = try await fixture.server.registry.lend("Desk", to: ObjectIdentifier(fixture), called: "phone")
+        let answer = try #require(await fixture.client.ask(Self.recordBoard, "CARD_RECORDING"))
+        #expect(answer["recording"] == nil && answer["error"]?.string?.contains("busy") == true, "\(answer)")
+        await lease.release(removingVirtualCard: false)
+        #expect(await fixture.client.ask(Self.recordBoard, "CARD_RECORDING")?["recording"]?.string == Self.frames)
+    }
+
+    @Test("a reader of another driver is no board")
+    func noBoard() async throws {
+        let server = try await TestServer(readers: 1)
+        let client = try server.connect()
+        _ = await client.exchange()
+        let name = try #require(server.registry.readers.first?.name)
+        let answer = await client.ask(#"{"cmd":"RECORD_CARD","name":"\#(name)","board":true}"#, "CARD_RECORDING")
+        #expect(answer?["fault"]?.string == BoardRecording.noBoard)
+    }
+
     @Test("an empty reader, an unknown one, and none are refused", arguments: [#""Hall""#, #""Nothing""#, #""""#])
     func refused(name: String) async throws {
         let fixture = try await Fixture(try VirtualCard())

@@ -17,18 +17,13 @@ package struct CardRecording: Sendable, Equatable {
         }
     }
 
-    /// The first line, with the version. What is before it is no part of the recording, such as the rest of a report.
+    /// The first line, with the version.
     package static let header = "badged-recording 1"
-    private static let headerBytes = Array(header.utf8)
-    private static let anyHeader = Array("badged-recording ".utf8)
-    /// A recording that is longer, in bytes of text, is refused.
-    package static let maximumLength = 1 << 20
     package static let maximumExchanges = 4096
     /// A longer command is refused, in bytes.
     package static let maximumCommand = 4096
     private static let answersToReset = 2...33
     private static let maximumKind = 32
-    private static let longestName = 4
 
     package var answerToReset: [UInt8]
     /// The kind of the card, as READER names it; nil: badged did not recognise it.
@@ -44,16 +39,11 @@ package struct CardRecording: Sendable, Equatable {
     /// Reads a recording.
     /// - Throws: `Malformed` with the line and what is wrong with it.
     package init(_ text: some Collection<UInt8>) throws(Malformed) {
-        guard text.count <= Self.maximumLength else { throw Malformed("is longer than \(Self.maximumLength) bytes") }
         var parser = Parser()
-        for (index, line) in Array(text).split(separator: 0x0A, omittingEmptySubsequences: false).enumerated() {
-            do throws(Malformed) {
-                guard try parser.read(line.last == 0x0D ? line.dropLast() : line) else { break }
-            } catch {
-                throw Malformed("line \(index + 1): \(error.text)")
-            }
+        let hasEnd = try RecordingLines.read(text, header: Self.header) { (name, value) throws(Malformed) in
+            try parser.read(name, value)
         }
-        self = try parser.finished()
+        self = try parser.finished(hasEnd: hasEnd)
     }
 
     /// The lines, with an end.
@@ -69,46 +59,24 @@ package struct CardRecording: Sendable, Equatable {
 
     /// Reads one line after the other.
     private struct Parser {
-        private(set) var hasHeader = false
         private var answerToReset: [UInt8]?
         private var kind: String?
         private var command: [UInt8]?
         private var exchanges: [Exchange] = []
-        private var hasEnd = false
 
-        /// Returns false after the last line.
-        mutating func read(_ line: ArraySlice<UInt8>) throws(Malformed) -> Bool {
-            guard hasHeader else {
-                guard line.starts(with: anyHeader) else { return true }
-                guard line.elementsEqual(headerBytes) else { throw Malformed("only \(header) is known") }
-                hasHeader = true
-                return true
-            }
-            if line.isEmpty || line.first == UInt8(ascii: "#") { return true }
-            // A longer word is no name, and is not compared as text.
-            let name = line.prefix(longestName + 1).prefix { $0 != UInt8(ascii: " ") }
-            let value = String(decoding: line.dropFirst(name.count + 1), as: UTF8.self)
-            switch String(decoding: name, as: UTF8.self) {
+        mutating func read(_ name: String, _ value: String) throws(Malformed) {
+            switch name {
             case "atr": try readAnswerToReset(value)
             case "kind": try readKind(value)
             case ">": try readCommand(value)
             case "<": try readAnswer(value)
-            case "end" where value.isEmpty:
-                hasEnd = true
-                return false
             default: throw Malformed("begins with none of atr, kind, >, <, # and end")
             }
-            return true
-        }
-
-        private func bytes(_ digits: String) throws(Malformed) -> [UInt8] {
-            guard let bytes = Hex.decode(digits) else { throw Malformed("is not hexadecimal") }
-            return bytes
         }
 
         private mutating func readAnswerToReset(_ digits: String) throws(Malformed) {
             guard answerToReset == nil else { throw Malformed("a second answer to reset") }
-            let bytes = try bytes(digits)
+            let bytes = try RecordingLines.bytes(digits)
             guard answersToReset.contains(bytes.count), bytes[0] == 0x3B || bytes[0] == 0x3F else {
                 throw Malformed("is no answer to reset, which has 2 to 33 bytes, the first 3B or 3F")
             }
@@ -126,7 +94,7 @@ package struct CardRecording: Sendable, Equatable {
             guard answerToReset != nil else { throw Malformed("a command before the answer to reset") }
             guard command == nil else { throw Malformed("the command before has no answer") }
             guard exchanges.count < maximumExchanges else { throw Malformed("more than \(maximumExchanges) commands") }
-            let bytes = try bytes(digits)
+            let bytes = try RecordingLines.bytes(digits)
             guard bytes.count <= maximumCommand else {
                 throw Malformed("a command of more than \(maximumCommand) bytes")
             }
@@ -136,7 +104,7 @@ package struct CardRecording: Sendable, Equatable {
 
         private mutating func readAnswer(_ digits: String) throws(Malformed) {
             guard let asked = command else { throw Malformed("an answer without a command") }
-            let bytes = try bytes(digits)
+            let bytes = try RecordingLines.bytes(digits)
             guard let status = ResponseAPDU(bytes: bytes)?.status else {
                 throw Malformed("is no answer, which has 2 to 65538 bytes")
             }
@@ -147,8 +115,7 @@ package struct CardRecording: Sendable, Equatable {
             command = nil
         }
 
-        func finished() throws(Malformed) -> CardRecording {
-            guard hasHeader else { throw Malformed("has no line \(header)") }
+        func finished(hasEnd: Bool) throws(Malformed) -> CardRecording {
             guard let answerToReset else { throw Malformed("has no answer to reset: a line atr") }
             guard command == nil else { throw Malformed("the last command has no answer") }
             guard hasEnd else { throw Malformed("has no line end: what follows is missing") }

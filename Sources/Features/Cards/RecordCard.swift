@@ -9,6 +9,7 @@ import Text
 /// RECORD_CARD: what a card says before any secret, as a recording that can be played again. docs/recordings.md.
 extension ReaderFeature {
     func record(_ call: Call) async throws(Failure) -> Reply {
+        guard try !call.arguments.isSet("board") else { return try await recordBoard(call) }
         let (reader, insertion) = try cardReader(call)
         let isUnchanged = try call.arguments.isSet("unchanged")
         guard !isUnchanged || call.session.permissions.isSuperset(of: [.documents, .credentials]) else {
@@ -31,6 +32,23 @@ extension ReaderFeature {
         if !isUnchanged {
             guard let pseudonyms = try? Pseudonyms() else { throw Failure(.internalError, "no random numbers") }
             message.recording.exchanges = pseudonyms.replacing(in: message.recording.exchanges)
+        }
+        return Reply(message)
+    }
+
+    /// Records the frames of an NFC board, which is opened anew; never while a workflow has its card.
+    private func recordBoard(_ call: Call) async throws(Failure) -> Reply {
+        let name = try call.arguments.text("name", 1...1024)
+        guard let reader = registry[name] else { throw Failure(.wrongArgument, "there is no reader of this name") }
+        guard !reader.isLent else { throw Failure(.wrongArgument, CardObstacle.busy.text(name)) }
+        var message = BoardRecordingMessage(reader: name)
+        do throws(CardError) {
+            let text = try await reader.backend.record(name)
+            // The program of the driver may be taken over.
+            guard (try? BoardRecording(text)) != nil else { throw .other("badged-nfc has sent no recording") }
+            message.recording = String(decoding: text, as: UTF8.self)
+        } catch {
+            message.fault = if case .other(let text) = error { text } else { "the reader is gone" }
         }
         return Reply(message)
     }
@@ -232,5 +250,22 @@ struct CardRecordingMessage: Message {
         object.member("name", reader)
         if let fault { object.member("fault", fault) }
         object.member("recording", recording.text)
+    }
+}
+
+/// CARD_RECORDING with the frames of a board.
+struct BoardRecordingMessage: Message {
+    static let name = CardRecordingMessage.name
+    let reader: String
+    var recording = ""
+    /// Why there is no recording.
+    var fault: String?
+
+    init(reader: String) { self.reader = reader }
+
+    func write(to object: inout JSONWriter, _ level: APILevel) {
+        object.member("name", reader)
+        if let fault { object.member("fault", fault) }
+        object.member("recording", recording)
     }
 }

@@ -131,6 +131,7 @@ import Text
         case .look: look()
         case .health(let id): report(.health(id: id, []))
         case .cancel(let id): requests[id]?.cancel()
+        case .record(_, let id): report(.answer(id: id, .failure(.other(BoardRecording.noBoard))))
         case .progress: break
         case .card(let request, let number, let id):
             guard requests[id] == nil else { return }

@@ -166,6 +166,7 @@ import Text
     package func handle(_ request: DriverRequest) {
         guard let guest else {
             if case .card(_, _, let id) = request { driver.send(.answer(id: id, .failure(.removed))) }
+            if case .record(_, let id) = request { driver.send(.answer(id: id, .failure(.removed))) }
             if case .health(let id) = request { driver.send(.health(id: id, [])) }
             return
         }

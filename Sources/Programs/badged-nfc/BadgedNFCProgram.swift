@@ -31,6 +31,7 @@ import Text
             case .look(let devices): monitor.scan(devices)
             case .card(let request, let insertion, let id):
                 monitor.perform(request, insertion) { badged.send(.answer(id: id, $0)) }
+            case .record(let reader, let id): monitor.record(reader) { badged.send(.answer(id: id, $0)) }
             case .health(let id): badged.send(.health(id: id, []))
             case .progress, .cancel: break
             }

@@ -79,5 +79,9 @@ package final class DriverBackend: ReaderBackend {
     /// the result comes as a health event.
     package func currentHealth() async -> [HealthCheck] { await client.currentHealth() }
 
+    package func record(_ reader: String) async throws(CardError) -> [UInt8] {
+        try await client.session.record(reader)
+    }
+
     package func watch(_ isOn: Bool) { Task { @Loop [client] in client.isWatched = isOn } }
 }

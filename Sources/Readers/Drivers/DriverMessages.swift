@@ -18,6 +18,8 @@ package enum DriverRequest: Sendable, Equatable {
     case progress(UInt8, of: UInt64)
     /// End the question to a person that a request has begun. The request is still answered.
     case cancel(id: UInt32)
+    /// Open the device of a reader anew, and record what it says. `DriverReport.answer` has the same `id`.
+    case record(reader: String, id: UInt32)
     /// Make the checks that are not sent as events. `DriverReport.health` has the same `id`.
     case health(id: UInt32)
 }
@@ -59,6 +61,8 @@ package enum CardAnswer: Sendable, Equatable {
     case pace(KeypadPACEResult)
     /// The answer to `modifyPIN`.
     case status(StatusWord)
+    /// The answer to `DriverRequest.record`: the text of a `BoardRecording`.
+    case frames([UInt8])
 }
 
 package enum DriverMessage {
@@ -103,6 +107,7 @@ extension DriverRequest: FieldMessage {
         case .progress(let percent, let insertion): return MessageWriter(kind: 8, percent, insertion).bytes
         case .cancel(let id): return MessageWriter(kind: 9, id).bytes
         case .health(let id): return MessageWriter(kind: 10, id).bytes
+        case .record(let reader, let id): return MessageWriter(kind: 11, id, reader).bytes
         }
     }
 
@@ -127,6 +132,9 @@ extension DriverRequest: FieldMessage {
         case 8: self = .progress(try reader.read(), of: try reader.read())
         case 9: self = .cancel(id: try reader.read())
         case 10: self = .health(id: try reader.read())
+        case 11:
+            let id: UInt32 = try reader.read()
+            self = .record(reader: try reader.read(), id: id)
         default: throw Malformed("kind of a request")
         }
     }
@@ -169,6 +177,10 @@ extension DriverReport: FieldMessage {
             return writer.bytes
         case .answer(let id, .success(.pace(let result))): return MessageWriter(kind: 42, id, result).bytes
         case .answer(let id, .success(.status(let status))): return MessageWriter(kind: 43, id, status.value).bytes
+        case .answer(let id, .success(.frames(let text))):
+            var writer = MessageWriter(kind: 46, id)
+            writer.append(text)
+            return writer.bytes
         case .answer(let id, .failure(let error)): return MessageWriter(kind: 44, id, error).bytes
         case .health(let id, let checks): return Self.write(checks, to: MessageWriter(kind: 45, id))
         }
@@ -213,6 +225,7 @@ extension DriverReport: FieldMessage {
         case 43: self = .answer(id: try reader.read(), .success(.status(StatusWord(try reader.read()))))
         case 44: self = .answer(id: try reader.read(), .failure(try reader.read()))
         case 45: self = .health(id: try reader.read(), try Self.checks(&reader))
+        case 46: self = .answer(id: try reader.read(), .success(.frames(reader.remaining())))
         default: throw Malformed("kind of a report")
         }
     }

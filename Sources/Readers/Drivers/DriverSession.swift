@@ -199,6 +199,21 @@ import Text
         }
     }
 
+    /// Has the device of a reader opened anew, and recorded. The reader is away meanwhile.
+    func record(_ reader: String) async throws(CardError) -> [UInt8] {
+        guard readers[reader] != nil else { throw .serviceUnavailable }
+        lastID &+= 1
+        let id = lastID
+        let alarm = limit(limits.command)
+        defer { alarm?.cancel() }
+        let result = await withCheckedContinuation { continuation in
+            answers[id] = continuation
+            send(.record(reader: reader, id: id))
+        }
+        guard case .frames(let text) = try result.get() else { throw DriverConnection.mismatch }
+        return text
+    }
+
     func show(progress percent: Int, _ insertion: Insertion) {
         guard let number = number(of: insertion) else { return }
         send(.progress(UInt8(clamping: percent), of: number))

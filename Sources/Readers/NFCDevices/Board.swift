@@ -68,7 +68,9 @@ final class Board: Sendable {
 
     /// Ends the thread: switches the field off and closes the device. Blocks until that is done, or until `limit` has
     /// passed.
-    func stop(within limit: DispatchTimeInterval = .milliseconds(700)) {
+    /// - Returns: whether the device is closed.
+    @discardableResult
+    func stop(within limit: DispatchTimeInterval = .milliseconds(700)) -> Bool {
         let session = state.withLock { state in
             state.isStopped = true
             return state.session
@@ -78,11 +80,13 @@ final class Board: Sendable {
         let deadline = DispatchTime.now() + limit
         // An abort that comes just before libnfc begins to wait is lost, so it is repeated.
         var pause = 5
-        while ended.wait(timeout: min(.now() + .milliseconds(pause), deadline)) == .timedOut, .now() < deadline {
+        while ended.wait(timeout: min(.now() + .milliseconds(pause), deadline)) == .timedOut {
+            guard .now() < deadline else { return false }
             // The lock keeps the device open during the abort.
             state.withLock { if $0.isPolling { device.abort() } }
             pause = min(pause * 2, 100)
         }
+        return true
     }
 
     /// Whether libnfc returns. A search has no limit of time, so one that has lasted for some seconds is ended: the device

@@ -13,6 +13,11 @@ import Synchronization
 ///
 /// Its thread, `nfc-monitor`, sleeps until `scan` is called, or until the next attempt to open a failed device is due.
 package final class DeviceMonitor: Sendable {
+    private struct Recording {
+        let reader: String
+        let completion: @Sendable (Result<CardAnswer, CardError>) -> Void
+    }
+
     private struct State {
         /// Connection strings from the configuration.
         var devices: [String] = []
@@ -21,6 +26,8 @@ package final class DeviceMonitor: Sendable {
         var isStopped = false
         /// `scan` was called.
         var isRequested = false
+        /// The boards to record.
+        var recordings: [Recording] = []
         /// Devices that have failed, by the identity of their connection.
         var failures: [String: DeviceFailure] = [:]
     }
@@ -64,6 +71,13 @@ package final class DeviceMonitor: Sendable {
         }
     }
 
+    /// Opens the board of a reader anew, and records its frames. The reader is away meanwhile, and so is its card.
+    /// `completion` runs on the thread of the monitor.
+    package func record(_ reader: String, completion: @escaping @Sendable (Result<CardAnswer, CardError>) -> Void) {
+        state.withLock { $0.recordings.append(Recording(reader: reader, completion: completion)) }
+        wake.signal()
+    }
+
     /// Whether the threads of all devices go on. For a question of badged whether this program lives: it also makes each
     /// device that waits for cards prove that it still answers.
     package func answers() -> Bool {
@@ -103,12 +117,19 @@ package final class DeviceMonitor: Sendable {
             waitForLook()
             // One look is enough for all requests so far.
             while wake.wait(timeout: .now()) == .success {}
-            let (isStopped, isRequested, isDue) = state.withLock { state in
-                defer { state.isRequested = false }
-                return (state.isStopped, state.isRequested, state.failures.values.contains { $0.isDue(at: .now) })
+            let (isStopped, isRequested, isDue, recordings) = state.withLock { state in
+                defer {
+                    state.isRequested = false
+                    state.recordings = []
+                }
+                let isDue = state.failures.values.contains { $0.isDue(at: .now) }
+                return (state.isStopped, state.isRequested, isDue, state.recordings)
             }
             if isStopped { return }
-            if isRequested || isDue { look(library, isRequested: isRequested) }
+            let results = recordings.map { ($0, record($0.reader, library)) }
+            let isWanted = isRequested || !recordings.isEmpty
+            if isWanted || isDue { look(library, isRequested: isWanted) }
+            for (recording, result) in results { recording.completion(result) }
         }
     }
 
@@ -202,6 +223,18 @@ package final class DeviceMonitor: Sendable {
     }
 
     // MARK: - Boards
+
+    /// How long a board may take to end its search.
+    private static let stopTime = DispatchTimeInterval.seconds(10)
+
+    private func record(_ reader: String, _ library: NFCLibrary) -> Result<CardAnswer, CardError> {
+        guard let board = state.withLock({ state in state.boards.first { $0.reader == reader } }) else {
+            return .failure(.serviceUnavailable)
+        }
+        guard board.stop(within: Self.stopTime) else { return .failure(.other("the board does not answer")) }
+        var recorder = BoardRecorder(board.connection, library)
+        return Result { () throws(CardError) in .frames(Array(try recorder.record().text.utf8)) }
+    }
 
     /// Opens a device and starts its board.
     /// - Returns: the fault, if any.

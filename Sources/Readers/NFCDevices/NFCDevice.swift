@@ -115,13 +115,14 @@ final class NFCDevice: @unchecked Sendable {
 
     /// Lets the chip look for cards of both types until there is one. Blocks. The C function is
     /// nfc_initiator_poll_target.
-    /// - Returns: nil when the chip found something that libnfc could not read.
+    /// - Parameter isOnce: look for 150 ms for each type only.
+    /// - Returns: nil when the chip found something that libnfc could not read, or nothing in time.
     /// - Throws: `.aborted` after `abort`.
-    func poll() throws(NFCCode) -> Target? {
+    func poll(isOnce: Bool = false) throws(NFCCode) -> Target? {
         var target = nfc_target()
         var modulations = [Self.typeA, Self.typeB]
         // 0xFF: no limit; 1: 150 ms for each type.
-        let found = try call { nfc_initiator_poll_target($0, &modulations, 2, 0xFF, 1, &target) }
+        let found = try call { nfc_initiator_poll_target($0, &modulations, 2, isOnce ? 1 : 0xFF, 1, &target) }
         return found > 0 ? Target(target) : nil
     }
 

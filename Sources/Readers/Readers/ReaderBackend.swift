@@ -78,6 +78,10 @@ package protocol ReaderBackend: Sendable {
     /// Makes the checks for GET_HEALTH that are not sent as events.
     func currentHealth() async -> [HealthCheck]
 
+    /// Records what is said to the device of a reader while it is opened anew: the text of a `BoardRecording`, which is not
+    /// checked. The reader is removed, and added again.
+    func record(_ reader: String) async throws(CardError) -> [UInt8]
+
     /// Says whether clients watch readers. Only then a backend asks its program again and again whether it lives.
     func watch(_ isOn: Bool)
 
@@ -90,6 +94,7 @@ package protocol ReaderBackend: Sendable {
 
 extension ReaderBackend {
     package func currentHealth() async -> [HealthCheck] { [] }
+    package func record(_ reader: String) async throws(CardError) -> [UInt8] { throw .other(BoardRecording.noBoard) }
     package func watch(_ isOn: Bool) {}
     package func rescan() {}
     package func close() async {}

@@ -471,6 +471,7 @@ import Text
         case .progress(let percent, let number): slot(number)?.text = "\(percent) %"
         case .cancel(let id): requests[id]?.cancel()
         case .health(let id): report(DriverReport.health(id: id, health()))
+        case .record(_, let id): report(DriverReport.answer(id: id, .failure(.other(BoardRecording.noBoard))))
         }
     }
 }

@@ -80,6 +80,53 @@ private let recording = #"badged-recording 1\natr 3b00\nkind eid\n> 00a40400\n< 
         #expect(try Self.text(path).hasSuffix("\n\n" + recording.replacing(#"\n"#, with: "\n")))
     }
 
+    private static let frames = #"badged-frames 1\ndriver pn532_uart\n> 00\nend\n"#
+    private static let boards = Say.list(
+        Say.reader("A", left: nil),
+        Say.reader("B", left: nil) + #","driver":"nfc""#
+    )
+
+    @Test("with --board the report ends with the frames of the first NFC board, or of the named one")
+    func board() async throws {
+        let folder = try TemporaryFolder()
+        for (name, options) in [("B", "--board"), ("A", "--reader=A")] {
+            let path = folder.path + "/\(name).txt"
+            let peer = try ScriptedPeer { peer in
+                while let command = peer.command() {
+                    let isBoard = command["name"]?.string == name && command["board"]?.bool == true
+                    let answer =
+                        switch command["cmd"]?.string {
+                        case "GET_INFO": info
+                        case "GET_READER_LIST": Self.boards
+                        case "RECORD_CARD" where isBoard:
+                            #"{"msg":"CARD_RECORDING","name":"\#(name)","recording":"\#(Self.frames)"}"#
+                        case "GET_HEALTH": health
+                        case "GET_METRICS": metrics
+                        default: #"{"msg":"CARD_RECORDING","error":"another command"}"#
+                        }
+                    peer.send(answer, answering: command)
+                }
+            }
+            let program = try badgectl(peer, "report", path, "--board", options)
+            #expect(await program.exitCode == 0, "\(program.everything)")
+            #expect(try Self.text(path).hasSuffix("\n\n" + Self.frames.replacing(#"\n"#, with: "\n")))
+        }
+    }
+
+    @Test("without an NFC board, or if it cannot be recorded, --board fails, and writes nothing")
+    func noBoard() async throws {
+        let folder = try TemporaryFolder()
+        let path = folder.path + "/report.txt"
+        let peer = try Self.peer(["GET_READER_LIST": Say.list(Say.reader("A", left: 2))])
+        let program = try badgectl(peer, "report", "--board", path)
+        await program.ends(1, saying: "badgectl: error: no reader is an NFC board\nhint: badgectl health says")
+        let answer = #"{"msg":"CARD_RECORDING","name":"B","recording":"","fault":"the board does not answer"}"#
+        let other = try Self.peer(["GET_READER_LIST": Self.boards, "RECORD_CARD": answer])
+        let failed = try badgectl(other, "report", "--board", path)
+        await failed.ends(1, saying: "badgectl: error: the board cannot be recorded: the board does not answer\n")
+        #expect(access(path, F_OK) != 0)
+    }
+
     @Test("without a card --card fails, and writes nothing")
     func noCard() async throws {
         let folder = try TemporaryFolder()

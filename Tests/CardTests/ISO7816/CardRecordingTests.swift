@@ -86,7 +86,7 @@ struct CardRecordingTests {
 
     @Test("a recording that is too long, or has too many commands, is refused")
     func bounds() {
-        let long = [UInt8](repeating: 0x0A, count: CardRecording.maximumLength + 1)
+        let long = [UInt8](repeating: 0x0A, count: RecordingLines.maximumLength + 1)
         #expect(throws: Malformed.self) { try CardRecording(long) }
         let many = Self.start + String(repeating: "> 00A40400\n< 9000\n", count: CardRecording.maximumExchanges + 1)
         let error = #expect(throws: Malformed.self) { try CardRecording(many.utf8) }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Cards
 import ISO7816
+import Readers
 import ReadersVirtual
 import Server
 import Synchronization
@@ -17,6 +18,7 @@ package let fuzzTargets: [String: @Sendable (UnsafeRawBufferPointer) -> Void] = 
     "assuan-reply": assuanReply,
     "card-file": cardFile,
     "card-recording": cardRecording,
+    "board-recording": boardRecording,
     "apdu": apdu,
     "iso-dep": isoDEP,
     "nfc-target": nfcTarget,
@@ -205,6 +207,15 @@ package func require(_ condition: Bool, _ text: StaticString) {
     for exchange in recording.exchanges {
         require(card.process(exchange.command).count >= 2, "an answer without a status word")
     }
+}
+
+/// A recording of an NFC board, and the numbers of cards in it.
+@Sendable private func boardRecording(_ input: UnsafeRawBufferPointer) {
+    guard var recording = try? BoardRecording(Array(input)) else { return }
+    require((try? BoardRecording(recording.text.utf8)) == recording, "a recording changes when it is written and read")
+    let counts = recording.transfers.map(\.bytes.count)
+    recording.replaceNumbers()
+    require(recording.transfers.map(\.bytes.count) == counts, "another number changes the form of a recording")
 }
 
 @Sendable private func apdu(_ input: UnsafeRawBufferPointer) {

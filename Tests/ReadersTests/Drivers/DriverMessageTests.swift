@@ -33,7 +33,7 @@ struct DriverMessageTests {
                 id: 4
             ),
             .card(.destroyPACE, of: 3, id: 5), .card(.modifyPIN, of: 3, id: 6), .progress(40, of: 3), .cancel(id: 4),
-            .health(id: 8),
+            .health(id: 8), .record(reader: "pn532_uart:/dev/ttyUSB0", id: 9),
         ] as [DriverRequest]
     )
     func requests(request: DriverRequest) {
@@ -66,7 +66,7 @@ struct DriverMessageTests {
             .health(id: 9, [HealthCheck("remote", ok: false, cause: "a flood", facts: [.init("datagrams", 3)])]),
             .answer(id: 3, .success(.done)), .answer(id: 3, .success(.status(StatusWord(0x6402)))),
             .answer(id: 3, .success(.response(ResponseAPDU(data: [UInt8](repeating: 1, count: 65_536), .ok)))),
-            .answer(id: 3, .success(.pace(established))),
+            .answer(id: 3, .success(.pace(established))), .answer(id: 3, .success(.frames(Array("end".utf8)))),
             .answer(id: 3, .success(.pace(KeypadPACEResult(outcome: .wrongPassword)))),
             .answer(id: 3, .success(.pace(KeypadPACEResult(outcome: .failed(0xD000_0002))))),
         ] + errors.map { .answer(id: 66_000, .failure($0)) }
@@ -97,7 +97,8 @@ struct DriverMessageTests {
     @Test(
         "a malformed report is refused",
         arguments: [
-            [], [0], [1], [46], [33], [33, 0, 2, 0, 0], [33, 0, 1, 0, 2, 0x41], [33, 0, 1, 0, 1, 0x41, 0],
+            [], [0], [1], [46], [46, 0, 0, 0], [47],
+            [33], [33, 0, 2, 0, 0], [33, 0, 1, 0, 2, 0x41], [33, 0, 1, 0, 1, 0x41, 0],
             [35, 0, 1, 0xFF], [35, 0x07, 0xD1] + [UInt8](repeating: 0x41, count: 2001),
             [36, 0, 0, 0, 0, 0, 0, 0, 1], [37, 0, 0, 0, 1], [39, 1, 0, 0], [39, 2, 0, 0, 0, 0, 0, 0, 0, 0],
             [39] + [UInt8](repeating: 0, count: 13 * 257), [40, 0, 0, 0], [40, 0, 0, 0, 1, 0], [41, 0, 0, 0, 1, 0x90],
@@ -109,7 +110,8 @@ struct DriverMessageTests {
     @Test(
         "a malformed request is refused",
         arguments: [
-            [], [0], [11], [1, 0], [1, 0, 5, 0x41], [3, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0xC0, 0],
+            [], [0], [11], [11, 0, 0, 0, 1], [12],
+            [1, 0], [1, 0, 5, 0x41], [3, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0xC0, 0],
             [4, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1], [4, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1, 2],
             [4, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1], [2, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1, 1],
             [5, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1, 3, 0xFF, 0xFF, 0xFF, 0xFF], [8, 1], [9, 0], [10],

@@ -62,6 +62,7 @@ import Text
             case .card(.transmit, _, let id): return [.answer(id: id, .success(.response(ResponseAPDU(.ok))))]
             case .card(_, _, let id): return [.answer(id: id, .success(.done))]
             case .health(let id): return [.health(id: id, [])]
+            case .record(_, let id): return [.answer(id: id, .success(.frames([])))]
             case .progress, .cancel: return []
             }
         }

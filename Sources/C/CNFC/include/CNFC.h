@@ -37,3 +37,15 @@ struct cnfc_wait {
 
 /* Reads from USB devices by the calling thread use `wait` instead of libnfc's time limit, until a call with NULL. */
 void cnfc_wait(const struct cnfc_wait *wait);
+
+/* libnfc logs the frames between it and a board, and only to the standard error of C, at level 3, which it looks up for
+ * each line. Log.c puts a stream of its own there for a while. */
+struct cnfc_log {
+    char *text;
+    size_t size;
+    size_t count; /* How much of `text` is filled. */
+};
+
+/* Collects what libnfc logs in the calling thread, until a call with NULL. For one thread of the process. Returns -1 if
+ * there is no memory. */
+int cnfc_log(struct cnfc_log *log);

@@ -7,7 +7,7 @@ enum OptionName: String, CustomStringConvertible, Sendable {
     // Of several commands.
     case reader, timeout, pinentry, pinStdin, yes, watch, names, type, key, format, qr, label, number, portrait, folder
     // General.
-    case identify, http, openmetrics, output, mqtt, hosts, testCard
+    case identify, http, openmetrics, output, mqtt, hosts, testCard, board
     // ID cards and their authorities.
     case ownCard = "self"
     case developerMode, follow, open, automatic, rights, pinFile, known, fingerprint

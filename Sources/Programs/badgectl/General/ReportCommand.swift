@@ -14,6 +14,7 @@ enum ReportCommand {
             .reader,
             OptionSpec(.card, "add what the card in the reader says before any secret"),
             OptionSpec(.testCard, "as --card, with all numbers and data: only for a card with made-up data"),
+            OptionSpec(.board, "add what the NFC board says while it is opened and looks for a card"),
         ],
         details: [
             """
@@ -25,6 +26,11 @@ enum ReportCommand {
             --card adds the commands and answers of a card, up to the first secret: no PIN, CAN or PUK is asked for or
             tried, and nothing on the card changes. Numbers and keys of the card are replaced by made-up ones. Of the
             files with data of the holder it has the first bytes only. badged-virtual-card --replay plays the file.
+            """,
+            """
+            --board adds the frames between badged and an NFC board. The board is opened anew, looks for a card and
+            activates it; the card gets no command, and its number is replaced. The reader is away for some seconds, and
+            is not touched while a workflow has its card.
             """,
         ],
         examples: [
@@ -38,20 +44,24 @@ enum ReportCommand {
     @Sendable private static func run(_ invocation: Invocation) async throws {
         let path = invocation.operand.isEmpty ? standardFile : invocation.operand
         let wantsCard = invocation.has(.card) || invocation.has(.testCard)
-        var recording: RecordingOfCard?
+        let wantsBoard = invocation.has(.board)
+        var recordings: [RecordingOfCard] = []
         var report = Report()
         do {
             let connection = try await invocation.connect(keepsEvents: false)
-            if wantsCard { recording = try await record(invocation, connection) }
+            if wantsCard { recordings.append(try await record(invocation, connection)) }
+            if wantsBoard { recordings.append(try await recordBoard(invocation, connection)) }
             await report.add(connection)
-        } catch let error as ClientError where !wantsCard {
+        } catch let error as ClientError where !wantsCard && !wantsBoard {
             // This is when a report is needed most.
             report.add("badged", [error.description])
         }
         report.addHost()
-        let text = report.text + (recording.map { "\n" + $0.recording } ?? "")
+        let text = report.text + recordings.map { "\n" + $0.recording }.joined()
         try FileContent.write(Array(text.utf8), to: path, flags: O_EXCL | O_NOFOLLOW)
-        if let fault = recording?.fault { Output.note(tr("The recording of the card ends early: \(fault)").printable) }
+        for fault in recordings.compactMap(\.fault) {
+            Output.note(tr("The recording of the card ends early: \(fault)").printable)
+        }
         if invocation.wantsJSON { return }
         Output.line(tr("Written: \(path)"))
         let warning =
@@ -80,6 +90,29 @@ enum ReportCommand {
             )
         }
         return try await connection.recordCard(in: reader.name, unchanged: isTest)
+    }
+}
+
+extension ReportCommand {
+    /// Records the NFC board that the user names, or the first one.
+    private static func recordBoard(
+        _ invocation: Invocation,
+        _ connection: DaemonConnection
+    ) async throws -> RecordingOfCard {
+        try await connection.require("readers", "cards")
+        let wanted = invocation.value(of: .reader)
+        let reader = try await connection.readers().first { reader in
+            wanted.map { $0 == reader.name } ?? (reader.driver == "nfc")
+        }
+        guard let reader else {
+            throw CommandFailure(
+                tr("no reader is an NFC board"),
+                hint: tr("badgectl health says what badged looks for")
+            )
+        }
+        let recording = try await connection.recordBoard(of: reader.name)
+        guard let fault = recording.fault else { return recording }
+        throw CommandFailure(tr("the board cannot be recorded: \(fault)").printable)
     }
 }
 

@@ -66,10 +66,11 @@ class MdocCommands(Calls):
         return await self._ask("IDENTIFY_CARD", CardIdentity, {"name": name})
 
     @both
-    async def record_card(self, name: str, *, unchanged: bool = False) -> CardRecording:
+    async def record_card(self, name: str, *, unchanged: bool = False, board: bool = False) -> CardRecording:
         """Records what the card in the reader `name` says before any secret.
 
         `unchanged` keeps numbers and the data of the holder: only for a card with made-up data.
+        With `board` it records the NFC board itself, which is opened anew and away for some seconds.
         """
-        members = {"name": name, "unchanged": True} if unchanged else {"name": name}
+        members = {"name": name} | ({"unchanged": True} if unchanged else {}) | ({"board": True} if board else {})
         return await self._ask("RECORD_CARD", CardRecording, members)
