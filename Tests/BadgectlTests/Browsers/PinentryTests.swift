@@ -24,7 +24,7 @@ private final class Programs: Sendable {
     }
 
     /// Adds a fake of pinentry: it answers GETPIN and CONFIRM with the lines of `answers`, and writes each command to a log.
-    func addPinentry(_ answers: [String]) throws {
+    func addPinentry(_ answers: [String], flavor: String = "qt:curses") throws {
         try Data(answers.map { $0 + "\n" }.joined().utf8).write(to: URL(filePath: "\(folder)/answers"))
         try add(
             "pinentry",
@@ -35,6 +35,7 @@ private final class Programs: Sendable {
                 case $command in
                     GETPIN) echo "D $(sed -n 1p "\(folder)/answers")"; sed -i 1d "\(folder)/answers"; echo OK ;;
                     CONFIRM) sed -n 1p "\(folder)/answers"; sed -i 1d "\(folder)/answers" ;;
+                    GETINFO) echo "D \(flavor)"; echo OK ;;
                     OPTION) echo "ERR 83886254 Unknown option" ;;
                     BYE) echo OK; exit ;;
                     *) echo OK ;;
@@ -98,6 +99,44 @@ private final class Programs: Sendable {
         #expect(log.contains("SETDESC The card needs the PIN.%0A%0A\(service)"))
         #expect(log.contains("SETDESC That PIN was wrong.%0A2 tries are left.%0A%0A\(service)"))
         for digits in ["111111", "123456"] { #expect(!(program.everything + log.joined()).contains(digits)) }
+    }
+
+    @Test(
+        "where a window has no third button, a second window asks for the optional data",
+        arguments: ["gnome3:curses", "", "new"],
+        [true, false]
+    )
+    func secondWindow(flavor: String, isGranted: Bool) async throws {
+        let programs = try Programs()
+        let answer = isGranted ? "OK" : "ERR 83886179 Operation cancelled"
+        try programs.addPinentry(["OK", answer, "123456"], flavor: flavor)
+        let peer = try ScriptedPeer.authentication { peer in
+            if !isGranted { peer.answer("SET_ACCESS_RIGHTS", Say.rights(#""Address","FamilyName""#)) }
+            peer.command("ACCEPT")
+            peer.ask("PIN")
+            peer.send(Say.authenticated)
+        }
+        let program = try badgectl(peer, "auth", Self.url, "--pinentry", environment: programs.environment)
+        await program.ends(0, printing: "https://a.example/back?ResultMajor=ok\n")
+        #expect(await peer.received().contains { $0.contains(#""chat":[]"#) } == !isGranted)
+        let log = programs.log
+        #expect(!log.contains { $0.hasPrefix("SETNOTOK") })
+        #expect(log.contains("SETCANCEL Only what is required") && log.contains("SETOK Give these, too"))
+        let question = log.first { $0.hasPrefix("SETDESC The service does not require these data.") }
+        #expect(question?.contains("%0A        ") == true && question?.contains("family name") == false)
+    }
+
+    @Test("a person who does not agree is asked nothing about the optional data")
+    func disagreed() async throws {
+        let programs = try Programs()
+        try programs.addPinentry(["ERR 83886179 Operation cancelled"], flavor: "gnome3:curses")
+        let peer = try ScriptedPeer.authentication { peer in
+            peer.command("CANCEL")
+            peer.send(#"{"msg":"AUTH","result":{"major":"x#error","reason":"User_Cancelled"}}"#)
+        }
+        let program = try badgectl(peer, "auth", Self.url, "--pinentry", environment: programs.environment)
+        await program.ends(1, saying: "badgectl: error: not agreed: the service got no data\n")
+        #expect(programs.log.count { $0.hasPrefix("CONFIRM") } == 1)
     }
 
     @Test("Cancel in the window for consent agrees to nothing")

@@ -30,6 +30,16 @@ final class Pinentry: Sendable {
     private let socket: Int32
     private let isEnded = Mutex(false)
 
+    /// Whether the window of `CONFIRM` has a third button. That of GNOME leaves it out and says nothing. The first word of
+    /// the flavor counts: `gtk2:curses` asks in a terminal where it has no display.
+    static func hasThirdButton(_ path: String) async -> Bool {
+        guard case .yes(let flavor)? = await ask(path, [], "GETINFO flavor"), let flavor = flavor?.take() else {
+            return false
+        }
+        let word = flavor.withBytes { String(decoding: $0.prefix { $0 != UInt8(ascii: ":") }, as: UTF8.self) }
+        return ["gtk2", "qt", "qt5", "qt6", "curses", "tty"].contains(word)
+    }
+
     /// Starts the program at `path`; nil when it cannot be started.
     private init?(_ path: String) {
         var ends: [Int32] = [-1, -1]
@@ -52,7 +62,7 @@ final class Pinentry: Sendable {
     /// - Parameters:
     ///   - path: the program.
     ///   - settings: what the window shows.
-    ///   - command: `GETPIN` or `CONFIRM`.
+    ///   - command: `GETPIN`, `CONFIRM` or `GETINFO`.
     /// - Returns: the answer; nil when pinentry cannot be started or does not work here.
     static func ask(_ path: String, _ settings: [Setting], _ command: String) async -> Answer? {
         guard let pinentry = Pinentry(path) else { return nil }
@@ -133,7 +143,11 @@ final class Pinentry: Sendable {
         func value(_ names: String...) -> String? {
             names.lazy.compactMap { getenv($0) }.map { String(cString: $0) }.first { !$0.isEmpty }
         }
-        var settings = [Setting("SETTITLE", "badged")]
+        var settings = [
+            // The window of GNOME shows the prompt of a question as its title.
+            Setting("SETTITLE", "badged"), Setting("SETPROMPT", "badged"),
+            Setting("OPTION", "default-ok=\(tr("OK"))"), Setting("OPTION", "default-cancel=\(tr("Cancel"))"),
+        ]
         if access("/dev/tty", R_OK | W_OK) == 0 { settings.append(Setting("OPTION", "ttyname=/dev/tty")) }
         if let type = value("TERM") { settings.append(Setting("OPTION", "ttytype=\(type)")) }
         if let locale = value("LC_ALL", "LC_CTYPE", "LANG") { settings.append(Setting("OPTION", "lc-ctype=\(locale)")) }

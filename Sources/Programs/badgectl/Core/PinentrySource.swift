@@ -33,7 +33,7 @@ final class PinentrySource: AnswerSource {
     }
 
     func askToContinue() async -> TypedAnswer {
-        let settings = [Pinentry.Setting("SETDESC", removeNotes()), Pinentry.Setting("SETOK", "Continue")]
+        let settings = [Pinentry.Setting("SETDESC", removeNotes()), Pinentry.Setting("SETOK", tr("Continue"))]
         switch await answer(settings, "CONFIRM") {
         case .yes: return .confirmed
         case .other, .cancelled: return .ended
@@ -56,14 +56,18 @@ final class PinentrySource: AnswerSource {
     func choose(_ choice: Choice) async -> Choice.Answer? {
         _ = removeNotes()
         guard let pages = Self.pages(choice) else { return .tooLong }
+        let hasThirdButton = choice.other == nil ? false : await Pinentry.hasThirdButton(program)
         for (number, page) in pages.enumerated() {
             let isLast = number == pages.count - 1
             var settings = [
                 Pinentry.Setting("SETDESC", page), Pinentry.Setting("SETOK", isLast ? choice.yes : tr("Next page")),
-                Pinentry.Setting("SETCANCEL", "Cancel"),
+                Pinentry.Setting("SETCANCEL", tr("Cancel")),
             ]
-            if isLast, let other = choice.other { settings.append(Pinentry.Setting("SETNOTOK", other)) }
+            if isLast, hasThirdButton, let other = choice.other {
+                settings.append(Pinentry.Setting("SETNOTOK", other.button))
+            }
             switch await answer(settings, "CONFIRM") {
+            case .yes where isLast && !hasThirdButton && choice.other != nil: return await chooseAgain(choice)
             case .yes: if isLast { return .yes }
             case .other: return choice.other == nil || !isLast ? .no : .other
             case .cancelled: return .no
@@ -71,6 +75,20 @@ final class PinentrySource: AnswerSource {
             }
         }
         return .no
+    }
+
+    /// Asks in a second window what the third button of the first one would say.
+    private func chooseAgain(_ choice: Choice) async -> Choice.Answer? {
+        guard let other = choice.other else { return .yes }
+        let settings = [
+            Pinentry.Setting("SETDESC", other.question), Pinentry.Setting("SETOK", other.no),
+            Pinentry.Setting("SETCANCEL", other.button),
+        ]
+        switch await answer(settings, "CONFIRM") {
+        case .yes: return .yes
+        case .other, .cancelled: return .other
+        case nil: return Task.isCancelled ? .cancelled : .failed
+        }
     }
 
     /// The pages of a question: at most so many that a person reads them. Words that are on offer elsewhere are left out
@@ -141,8 +159,16 @@ struct Choice {
     var appendix: Appendix?
     /// The button that agrees.
     var yes: String
-    /// A third button; nil: none.
-    var other: String?
+    /// A third way to answer.
+    struct Other {
+        /// Its button.
+        var button: String
+        /// What a window of its own asks, where the first one has no room for the button, and the button for `yes` there.
+        var question: String
+        var no: String
+    }
+
+    var other: Other?
 
     enum Answer {
         case yes, other, no

@@ -26,12 +26,19 @@ enum ConsentText {
         let texts = [
             service(request.service, transactionInfo: rights.transactionInfo), self.rights(rights, isNumbered: false),
         ]
-        let hasOptional = !Set(rights.effective).isDisjoint(with: rights.optional)
+        let optional = rights.optional.filter(rights.effective.contains)
+        let names = optional.map { "        \(describe($0, rights))" }.joined(separator: "\n")
         return Choice(
             text: texts.joined(separator: "\n\n"),
             appendix: request.service.termsOfUsage.isEmpty ? nil : appendix(request.service),
             yes: tr("Agree"),
-            other: hasOptional ? tr("Only what is required") : nil
+            other: optional.isEmpty
+                ? nil
+                : Choice.Other(
+                    button: tr("Only what is required"),
+                    question: tr("The service does not require these data. Shall it get them, too?") + "\n" + names,
+                    no: tr("Give these, too")
+                )
         )
     }
 

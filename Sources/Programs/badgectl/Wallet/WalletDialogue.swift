@@ -20,7 +20,7 @@ extension CommandLineUser: WalletUser {
             say(text)
             return true
         }
-        if let answer = await source.choose(Choice(text: text, yes: "Sign")) {
+        if let answer = await source.choose(Choice(text: text, yes: tr("Sign"))) {
             switch answer {
             case .yes: return true
             case .other, .no: refuse()
