@@ -9,7 +9,7 @@ package enum Suggestion {
         return best.flatMap { $0.0 <= min(2, word.count / 3) ? $0.1 : nil }
     }
 
-    /// `did you mean WORD? `, or nothing.
+    /// `did you mean WORD? `, or nothing. In English, for files of settings.
     package static func question(_ word: String, among words: some Sequence<String>) -> String {
         closest(to: word, among: words).map { "did you mean \($0)? " } ?? ""
     }

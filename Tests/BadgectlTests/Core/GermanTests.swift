@@ -65,8 +65,8 @@ private struct German {
                     + #""cause":"no country authority is trusted, so every authentication fails","#
                     + #""advice":"import the certificates: sudo badgectl anchors import"}]}"#,
                 """
-                gut    bluetooth
-                FEHLER trustAnchors: keiner Zertifizierungsstelle wird vertraut, deshalb schlägt jede Anmeldung fehl: \
+                gut    Bluetooth
+                FEHLER Zertifizierungsstellen: keiner Zertifizierungsstelle wird vertraut, deshalb schlägt jede Anmeldung fehl: \
                 Zertifikate einlesen: sudo badgectl anchors import
 
                 """
@@ -76,8 +76,28 @@ private struct German {
                     + #""cause":"phones find this host slowly; bluetoothd keeps a file about each phone in "#
                     + #"/var/lib/bluetooth","advice":"unknown words about [LE] A = 1"}]}"#,
                 """
-                fehlt  mdoc: Telefone finden diesen Rechner langsam; bluetoothd behält eine Datei über jedes Telefon in \
+                fehlt  Telefone über Bluetooth: Telefone finden diesen Rechner langsam; bluetoothd behält eine Datei über jedes Telefon in \
                 /var/lib/bluetooth: unknown words about [LE] A = 1
+
+                """
+            ),
+            (
+                #"{"msg":"HEALTH","checks":[{"name":"nfc pn532_uart:/dev/ttyUSB0","ok":true},"#
+                    + #"{"name":"remote share","ok":true},{"name":"osdp Tür","ok":true},{"name":"new","ok":true},"#
+                    + #"{"name":"bluetooth","ok":false,"optional":true,"#
+                    + #""cause":"no connection to the system's D-Bus","advice":"systemctl start dbus"},"#
+                    + #"{"name":"bluetoothAccess","ok":false,"unknown":true,"cause":"unknown until bluetooth is good"},"#
+                    + #"{"name":"remote","ok":false,"optional":true,"#
+                    + #""advice":"the program badged-remote ended unexpectedly; it is started again in 4 s"}]}"#,
+                """
+                gut    NFC pn532_uart:/dev/ttyUSB0
+                gut    Verliehene Lesegeräte
+                gut    Türlesegerät Tür
+                gut    new
+                fehlt  Bluetooth: keine Verbindung zum D-Bus des Systems: systemctl start dbus
+                ?      Zugriff auf Bluetooth: unbekannt, bis „Bluetooth“ gut ist
+                fehlt  Lesegeräte über das Netz: das Programm badged-remote ist unerwartet beendet; es wird in 4 s neu \
+                gestartet
 
                 """
             ),
@@ -254,6 +274,32 @@ private struct German {
             ),
             "\(program.dialogue)"
         )
+    }
+
+    @Test("a wrong word gets its question in German")
+    func suggestion() async throws {
+        let german = try German()
+        let program = try RunningProgram("badgectl", ["mdocs"], environment: german.environment)
+        await program.ends(2, saying: "badgectl: Fehler: unbekannter Befehl mdocs\nRat: meinten Sie mdoc? ")
+    }
+
+    @Test(
+        "refusals of badged are German",
+        arguments: [
+            ("there is no such key", "diesen Schlüssel gibt es nicht"),
+            (
+                "badged cannot use its store: there is no state folder ($STATE_DIRECTORY): check the folder and the disk",
+                "badged kann seinen Speicher nicht benutzen: es gibt keinen Ordner für Daten ($STATE_DIRECTORY): "
+            ),
+            ("Remote readers are off: set [remote] enabled = yes", "Lesegeräte über das Netz sind ausgeschaltet: "),
+        ]
+    )
+    func refusals(english: String, words: String) async throws {
+        let german = try German()
+        let peer = try ScriptedPeer { $0.answer("GET_KEYS", #"{"msg":"INVALID","error":"\#(english)"}"#) }
+        let program = try badgectl(peer, "keys", "list", environment: german.environment)
+        _ = await program.exitCode
+        #expect(program.text(.error).contains(words), "\(program.everything)")
     }
 
     @Test("failures of the connection are German")

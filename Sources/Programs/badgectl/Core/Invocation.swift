@@ -168,6 +168,11 @@ struct Invocation: Sendable {
         return (operand, Array(rest))
     }
 
+    /// `did you mean WORD? ` in the language of the user, or nothing.
+    static func question(_ word: String, among words: [String]) -> String {
+        Suggestion.closest(to: word, among: words).map { tr("did you mean \($0)? ") } ?? ""
+    }
+
     /// `words` are valid in place of `word`.
     private static func usage(
         _ text: String,
@@ -177,7 +182,7 @@ struct Invocation: Sendable {
     ) -> CommandFailure {
         let known = command.flatMap(CommandTable.command(named:))
         let help = tr("badgectl \(known.map { $0.name + " " } ?? "")--help shows what is possible")
-        return CommandFailure(usage: text, hint: Suggestion.question(word, among: words) + help)
+        return CommandFailure(usage: text, hint: Self.question(word, among: words) + help)
     }
 }
 

@@ -91,7 +91,7 @@ struct WorkflowRun: Sendable {
         let list = names.isEmpty ? tr("no reader is connected") : tr("readers: \(names.joined(separator: ", "))")
         throw CommandFailure(
             tr("there is no reader \(name)"),
-            hint: Suggestion.question(name, among: names) + list + tr("; --timeout waits for a reader")
+            hint: Invocation.question(name, among: names) + list + tr("; --timeout waits for a reader")
         )
     }
 

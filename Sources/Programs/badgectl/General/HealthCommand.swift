@@ -56,10 +56,11 @@ enum HealthCommand {
 
     /// What has failed, for how long, why, and what to do.
     private static func describe(_ check: BadgedClient.HealthCheck) -> String {
-        guard !check.isOK else { return check.name + found(check) }
+        let name = CheckNames.text(check.name)
+        guard !check.isOK else { return name + found(check) }
         let age = check.errorAge.map { tr(" for \(describe($0))") } ?? ""
-        let texts = [check.cause, check.advice].compactMap { $0.map(PlainWords.text) }
-        return check.name + age + (texts.isEmpty ? "" : ": " + texts.joined(separator: ": "))
+        let texts = [check.cause, check.advice].compactMap { $0.map { CheckNames.unmade($0) ?? PlainWords.text($0) } }
+        return name + age + (texts.isEmpty ? "" : ": " + texts.joined(separator: ": "))
     }
 
     /// The time in the largest unit of which there are at least two. So 90 minutes do not become 1 h.

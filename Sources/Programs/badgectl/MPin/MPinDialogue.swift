@@ -209,7 +209,8 @@ struct MPinDialogue: Sendable {
     func check(_ status: MpinStatus) throws {
         guard !status.isOK else { return }
         if let ending = workflow.user.ending { throw ending }
-        throw CommandFailure("\(status.errorMessage) (\(status.statusCodeAsString))", hint: Self.hint(status.status))
+        let text = DaemonWords.text(status.errorMessage)
+        throw CommandFailure("\(text) (\(status.statusCodeAsString))", hint: Self.hint(status.status))
     }
 
     /// Checks the status of a login or a signature of a user, whom a wrong PIN may have blocked.
