@@ -40,6 +40,8 @@ import Text
                     }
                     close(run)
                 }
+                // Here, so that no other test gets this number while the thread still accepts.
+                close(listener)
             }
         }
 
@@ -48,7 +50,6 @@ import Text
 
         nonisolated func end() {
             shutdown(listener, Int32(SHUT_RDWR))
-            close(listener)
         }
 
         private nonisolated static func answers(_ request: DriverRequest) -> [DriverReport] {
