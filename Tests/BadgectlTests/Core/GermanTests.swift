@@ -302,6 +302,22 @@ private struct German {
         #expect(program.text(.error).contains(words), "\(program.everything)")
     }
 
+    @Test("why a card cannot be asked is German")
+    func identify() async throws {
+        let german = try German()
+        let peer = try ScriptedPeer { peer in
+            peer.answer("GET_READER_LIST", Say.list(Say.reader("B", left: 2)))
+            peer.answer(
+                "IDENTIFY_CARD",
+                #"{"msg":"CARD_IDENTITY","name":"B","atr":"3b00","applications":[],"#
+                    + #""fault":"The card in reader 'B' does not answer: take it out and put it in again"}"#
+            )
+        }
+        let program = try badgectl(peer, "readers", "--identify", environment: german.environment)
+        _ = await program.exitCode
+        #expect(program.text(.output).contains("Die Karte im Lesegerät 'B'"), "\(program.everything)")
+    }
+
     @Test("failures of the connection are German")
     func connection() async throws {
         let german = try German()

@@ -77,12 +77,14 @@ enum AgentCommand {
         let cause = port.cause ?? tr("badged does not say why")
         let hint = port.advice ?? CommandFailure.seeLog
         guard cause.hasPrefix("badged-activation is missing") else {
-            return user.announce(tr("Browsers are not served now: \(cause). Hint: \(hint).").printable)
+            return user.announce(
+                tr("Browsers are not served now: \(PlainWords.text(cause)). Hint: \(PlainWords.text(hint)).").printable
+            )
         }
         throw CommandFailure(
             .denied,
-            tr("badged serves no browsers: \(cause)"),
-            hint: tr("\(hint); systemctl restart badged")
+            tr("badged serves no browsers: \(DaemonWords.text(cause))"),
+            hint: tr("\(DaemonWords.text(hint)); systemctl restart badged")
         )
     }
 

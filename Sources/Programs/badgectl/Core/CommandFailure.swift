@@ -96,7 +96,7 @@ struct CommandFailure: Error, Equatable {
             return path.isEmpty ? tr("the path of the socket is empty") : tr("\(path) is too long for a socket path")
         case .notRunning(let path): return tr("badged is not running: no program listens on \(path)")
         case .permissionDenied(let path): return tr("permission to use \(path) denied")
-        case .unreachable(let path, let cause): return tr("cannot connect to \(path): \(cause)")
+        case .unreachable(let path, let cause): return tr("cannot connect to \(path): \(DaemonWords.text(cause))")
         case .notServed(let error): return tr("badged does not serve this connection: \(DaemonWords.text(error))")
         case .closed: return tr("badged has closed the connection")
         case .noAnswer: return tr("badged does not answer")

@@ -379,8 +379,8 @@ enum DaemonWords {
             of the issuer
             """
         ),
-        Phrase("closedService: no issuer is configured; set [keys] issuer"),
-        Phrase("closedService: the address is not that of [keys] issuer"),
+        Phrase("no issuer is configured; set [keys] issuer"),
+        Phrase("the address is not that of [keys] issuer"),
         Phrase("the issuer is not trusted; to trust it: [keys] issuer_keys = \(any)"),
         Phrase("the issuer does not know this invitation, or it was used before"),
         Phrase("the issuer has sent an invalid file"),

@@ -43,7 +43,7 @@ extension SecretKind {
 extension SecretQuestion {
     /// Why the value before was not accepted; nil: it was, or there was none.
     fileprivate var lastFault: String? {
-        if let error { return tr("badged has not sent the value to the card (\(error))") }
+        if let error { return tr("badged has not sent the value to the card (\(DaemonWords.text(error)))") }
         return switch (last?.outcome, last?.kind) {
         case (.wrong, let kind?): tr("the \(kind.label) was wrong")
         case (.void, .newPIN): tr("the card left before it answered, and may have the old PIN or the new one")

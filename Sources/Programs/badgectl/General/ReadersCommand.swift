@@ -64,7 +64,7 @@ enum ReadersCommand {
             } catch {
                 guard case .refused(let reason) = error else { throw error }
                 // The card has left since the list was made.
-                Output.note("\(reader.name): \(reason)".printable)
+                Output.note("\(reader.name): \(DaemonWords.text(reason))".printable)
                 continue
             }
             let atr = Hex.decode(identity.answerToReset) ?? []
@@ -72,7 +72,7 @@ enum ReadersCommand {
             rows += CardList.names(of: atr, in: file).map { (tr("known as"), $0) }
             if let uid = identity.uid { rows.append((tr("number"), spaced(Hex.decode(uid) ?? []))) }
             rows += identity.applications.map { (tr("answers"), "\($0.name) (\($0.aid))") }
-            if let fault = identity.fault { rows.append((tr("not asked"), fault)) }
+            if let fault = identity.fault { rows.append((tr("not asked"), DaemonWords.text(fault))) }
             Output.line((isFirst ? "" : "\n") + reader.name.printable + "\n" + Help.columns(rows))
             isFirst = false
         }

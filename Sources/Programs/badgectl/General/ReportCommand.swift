@@ -60,7 +60,7 @@ enum ReportCommand {
         let text = report.text + recordings.map { "\n" + $0.recording }.joined()
         try FileContent.write(Array(text.utf8), to: path, flags: O_EXCL | O_NOFOLLOW)
         for fault in recordings.compactMap(\.fault) {
-            Output.note(tr("The recording of the card ends early: \(fault)").printable)
+            Output.note(tr("The recording of the card ends early: \(DaemonWords.text(fault))").printable)
         }
         if invocation.wantsJSON { return }
         Output.line(tr("Written: \(path)"))
@@ -112,7 +112,7 @@ extension ReportCommand {
         }
         let recording = try await connection.recordBoard(of: reader.name)
         guard let fault = recording.fault else { return recording }
-        throw CommandFailure(tr("the board cannot be recorded: \(fault)").printable)
+        throw CommandFailure(tr("the board cannot be recorded: \(DaemonWords.text(fault))").printable)
     }
 }
 

@@ -81,7 +81,7 @@ enum RemotePairing {
     /// Asks for the digits that the other device shows.
     private static func code(_ question: PairingCodeQuestion, _ user: CommandLineUser) async -> SecretBox? {
         if let error = question.error {
-            user.say("\(error).".printable)
+            user.say("\(DaemonWords.text(error)).".printable)
         } else {
             user.say(
                 """

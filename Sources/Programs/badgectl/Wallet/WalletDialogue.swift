@@ -7,7 +7,7 @@ extension CommandLineUser: WalletUser {
     // MARK: Consent
 
     func agree(to request: WalletRequest) async -> Bool {
-        if let error = request.error { say(tr("The request has changed: \(error)")) }
+        if let error = request.error { say(tr("The request has changed: \(DaemonWords.text(error))")) }
         return await agree(WalletTexts.table(request.facts))
     }
 
@@ -90,7 +90,7 @@ extension CommandLineUser: WalletUser {
     }
 
     func words(_ question: WordsQuestion) async -> SecretBox? {
-        if let error = question.error { say("\(error).") }
+        if let error = question.error { say("\(DaemonWords.text(error)).") }
         if endsScript(question.error) { return nil }
         if case .all = question.wanted, question.error == nil {
             say(
@@ -104,7 +104,7 @@ extension CommandLineUser: WalletUser {
     }
 
     func passphrase(_ question: PassphraseQuestion) async -> SecretBox? {
-        if let error = question.error { say("\(error).") }
+        if let error = question.error { say("\(DaemonWords.text(error)).") }
         if endsScript(question.error) { return nil }
         say(
             tr(
