@@ -80,17 +80,23 @@ def focused():
         return None
 
 
-def top(name):
-    """How far the text is below the upper edge of the window, in pixels; -1 if it is not there."""
+def place(name):
+    """Where the text is in the window, in pixels; None if it is not there."""
     def walk(node):
         if node.get_name() == name:
-            return node.get_extents(Atspi.CoordType.WINDOW).y
+            return node.get_extents(Atspi.CoordType.WINDOW)
         below = (walk(child) for index in range(node.get_child_count()) if (child := node.get_child_at_index(index)) is not None)
-        return next((found for found in below if found >= 0), -1)
+        return next((found for found in below if found is not None and found.y >= 0), None)
     try:
         return walk(Atspi.get_desktop(0))
     except GLib.Error:
-        return -1
+        return None
+
+
+def top(name):
+    """How far the text is below the upper edge of the window, in pixels; -1 if it is not there."""
+    found = place(name)
+    return found.y if found else -1
 
 
 # MARK: German
@@ -348,6 +354,34 @@ check("Refuse ends the login", shows("Der Anbieter hat keine Daten erhalten."))
 waiting.join(LIMIT)
 check("the browser is told", "cancellationByUser" in result.get("answer", ""), result)
 end(window)
+
+# MARK: Letters of twice the size, and dark
+
+
+def agree():
+    """The button that agrees, when it has its place."""
+    shows("Dieser Anbieter fragt nach Ihren Daten")
+    return until(lambda: (found := place("Zustimmen")) and found.height > 0 and found)
+
+
+window = start(link())
+usual = agree()
+keys("Escape")
+end(window)
+os.makedirs(f"{work}/home/.config/gtk-4.0")
+with open(f"{work}/home/.config/gtk-4.0/settings.ini", "w", encoding="utf-8") as file:
+    file.write("[Settings]\ngtk-font-name=Sans 22\ngtk-application-prefer-dark-theme=1\n")
+window = start(link())
+large = agree()
+picture("large")
+check("with letters of twice the size the button is larger", large.height > 1.4 * usual.height, (large.height, usual.height))
+check("and is still in the window", large.y + large.height <= 900 and large.x + large.width <= 1000, (large.y, large.x))
+keys("Tab")
+check("the keyboard reaches the first switch there, too", until(lambda: focused() == "Geburtsort"))
+keys("Escape")
+check("and Escape refuses", shows("Der Anbieter hat keine Daten erhalten."))
+end(window)
+os.remove(f"{work}/home/.config/gtk-4.0/settings.ini")
 daemon.terminate()
 
 # MARK: Texts of strangers
