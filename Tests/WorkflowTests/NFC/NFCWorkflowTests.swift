@@ -51,6 +51,32 @@ import VirtualEID
         #expect(await client.next("ENTER_PIN") != nil)
     }
 
+    private var record: String { #"{"cmd":"RECORD_CARD","name":"\#(fixture.reader)","board":true}"# }
+
+    @Test("a board is recorded while a workflow waits for its card, and the workflow goes on afterwards")
+    func recorded() async throws {
+        let client = try fixture.server.connect()
+        await client.send(#"{"cmd":"RUN_CHANGE_PIN","reader":"\#(fixture.reader)"}"#)
+        #expect(await client.next("INSERT_CARD")?["error"] == nil)
+        let other = try fixture.server.connect()
+        let answer = try #require(await other.ask(record, "CARD_RECORDING"))
+        let recording = try BoardRecording(try #require(answer["recording"]?.string).utf8)
+        #expect(recording.driver == "pn532_uart" && recording.answerToReset == nil && answer["fault"] == nil)
+        fixture.insert()
+        #expect(await client.next("ENTER_PIN") != nil)
+    }
+
+    @Test("a board is not recorded while a workflow has its card, and the card keeps its channel")
+    func inUse() async throws {
+        let user = try await fixture.userWithCard()
+        try await user.play("> RUN_CHANGE_PIN\n< CHANGE_PIN\n< ENTER_PIN 3\n> SET_PIN 123456\n< ENTER_NEW_PIN 3")
+        let other = try fixture.server.connect()
+        let answer = try #require(await other.ask(record, "CARD_RECORDING"))
+        #expect(answer["recording"] == nil && answer["error"]?.string?.contains("busy") == true, "\(answer)")
+        try await user.play(Script.changedInPlace)
+        #expect(await fixture.hasPIN("654321"))
+    }
+
     @Test("CANCEL and a disconnected client leave the card without a channel and the reader free")
     func cancelled() async throws {
         let gone = try await fixture.userWithCard()
