@@ -449,6 +449,34 @@ enum DaemonWords {
         Phrase("make it a file that user badged can read"),
         Phrase("list fewer credentials"),
         Phrase("check the disk"),
+        Phrase("the list \(any) cannot be fetched: \(any); the last one counts until \(any)"),
+        Phrase(
+            """
+            the list \(any) cannot be fetched: \(any); documents that it is about are not checked for revocation
+            """
+        ),
+        Phrase("the list \(any) is being fetched"),
+        Phrase("the list \(any) is over"),
+        Phrase("the last one counts until \(any)"),
+        Phrase("documents that it is about are not checked for revocation"),
+        Phrase(
+            """
+            correct [mdoc] lists, the authorities or the network, then: systemctl reload badged; or import the \
+            list: sudo badgectl mdoc anchors import FILE
+            """
+        ),
+        Phrase("\(any) messages could not be read: report this with the versions of Linux and BlueZ"),
+        Phrase(
+            """
+            \(any) senders look like readers only in later fragments of their advertisements, and are ignored; \
+            the kernel does not join fragments: let the readers send shorter advertisements, with the service \
+            first
+            """
+        ),
+        Phrase("the ports are opened again in \(any) s"),
+        Phrase("correct [remote] in badged.conf(5)"),
+        Phrase("The code is wrong: type the digits that the device shows"),
+        Phrase("You must provide \(any) words"),
         Phrase("No such file or directory"),
         Phrase("File exists"),
         Phrase("Permission denied"),
