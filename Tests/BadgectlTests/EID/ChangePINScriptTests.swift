@@ -141,6 +141,18 @@ import Text
         await program.ends(1, saying: "badgectl: error: \(error)\nhint: ")
     }
 
+    @Test("A badged that does not start says so to a command that begins with a workflow, with the way to the log")
+    func notStarted() async throws {
+        let peer = try ScriptedPeer { peer in
+            peer.command("RUN_CHANGE_PIN")
+            peer.send(#"{"error":"badged does not start","msg":"INTERNAL_ERROR"}"#)
+            peer.hangUp()
+        }
+        let program = try badgectl(peer, "change-pin", "--pin-stdin")
+        let error = "badged does not serve this connection: badged does not start: the PIN was not changed"
+        await program.ends(3, saying: "badgectl: error: \(error)\nhint: badged's log says why")
+    }
+
     @Test("When the card slips, a script ends with 1 and says what to do")
     func pause() async throws {
         let peer = try ScriptedPeer.pinChange(asking: "PIN") { peer in

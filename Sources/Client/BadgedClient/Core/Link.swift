@@ -139,9 +139,9 @@ final class Link: Sendable {
     /// Reads and writes until either side closes.
     private func pump() throws(ClientError) {
         let buffer = LineBuffer()
-        // The error of an INTERNAL_ERROR that is the first and the last message. It means that badged serves no more
-        // clients.
-        var refusal: String?
+        // An INTERNAL_ERROR that is the first message. If it is the last one, too, badged serves no more clients, whatever
+        // the command was.
+        var refusal: Event?
         var isFirst = true
         while true {
             let (isClosed, hasOutput, deadline) = state.withLock {
@@ -158,7 +158,7 @@ final class Link: Sendable {
             }
             let count = buffer.fill { socket.receive(into: $0) ?? -1 }
             if count == 0 {
-                if let refusal { throw .notServed(refusal) }
+                if let error = refusal?.json["error"]?.string { throw .notServed(error) }
                 return
             }
             while let line = buffer.next() {
@@ -166,10 +166,10 @@ final class Link: Sendable {
                 case .text(let text):
                     guard !text.isEmpty else { continue }
                     let event = try Event(text)
+                    if let earlier = refusal.take() { receive(earlier) }
                     let isRefusal = isFirst && !event.isAnswer && event.name == "INTERNAL_ERROR"
-                    refusal = isRefusal ? event.json["error"]?.string : nil
                     isFirst = false
-                    receive(event)
+                    if isRefusal { refusal = event } else { receive(event) }
                 case .tooLong: throw .malformed("a line is longer than \(LineBuffer.maximumLine) bytes")
                 }
             }
