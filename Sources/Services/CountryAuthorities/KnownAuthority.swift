@@ -221,9 +221,11 @@ extension KnownAuthority {
         let newest = all.filter { $0.use == use && $0.firstDay <= day.text && day.text <= $0.lastDay }
             .max { ($0.lastDay, $0.holder) < ($1.lastDay, $1.holder) }
         guard let newest else {
+            let install = "install the newest AusweisApp (\(address)), then sudo badgectl anchors import"
+            // A link leads nowhere from no certificate.
+            guard holder != nil else { return install }
             return
-                "install the newest AusweisApp (\(address)), then \(importCommand); or log in at a service that sends "
-                + "the link to the next certificate, which badged then keeps"
+                "\(install); or log in at a service that sends the link to the next certificate, which badged then keeps"
         }
         return "AusweisApp 2.5 and later (\(address)) have \(newest.holder), valid until \(newest.lastDay): "
             + importCommand

@@ -202,6 +202,7 @@ import Text
         let link = try RunningProgram("badgectl", arguments + [TestPKI.path("link.cvcert")])
         #expect(await link.exitCode == 0, "\(link.everything)")
         #expect(link.text(.output).hasSuffix("of \(Self.second), is valid until 2039-12-31.\n"))
+        #expect(link.text(.output).contains("\(Self.first) has signed it (its own certificate is over)\n"))
         let again = try RunningProgram("badgectl", arguments + [folder.path + "/old.cvcert"])
         #expect(await again.exitCode == 0, "\(again.everything)")
     }

@@ -63,11 +63,11 @@ private struct German {
             (
                 #"{"msg":"HEALTH","checks":[{"name":"bluetooth","ok":true},{"name":"trustAnchors","ok":false,"#
                     + #""cause":"no country authority is trusted, so every authentication fails","#
-                    + #""advice":"import the certificates: sudo badgectl anchors import"}]}"#,
+                    + #""advice":"install the newest AusweisApp (https://x/y), then sudo badgectl anchors import"}]}"#,
                 """
                 gut    Bluetooth
                 FEHLER Zertifizierungsstellen: keiner Zertifizierungsstelle wird vertraut, deshalb schlägt jede Anmeldung fehl: \
-                Zertifikate einlesen: sudo badgectl anchors import
+                die neueste AusweisApp installieren (https://x/y), dann sudo badgectl anchors import
 
                 """
             ),
@@ -82,11 +82,7 @@ private struct German {
                 """
             ),
             (
-                #"{"msg":"HEALTH","checks":[{"name":"mdocLists","ok":false,"#
-                    + #""cause":"the list https://a.example cannot be fetched: HTTP 404; the last one counts until 2026","#
-                    + #""advice":"correct [mdoc] lists, the authorities or the network, then: systemctl reload badged; "#
-                    + #"or import the list: sudo badgectl mdoc anchors import FILE"},"#
-                    + #"{"name":"nfc pn532_uart:/dev/ttyUSB0","ok":true},"#
+                #"{"msg":"HEALTH","checks":[{"name":"nfc pn532_uart:/dev/ttyUSB0","ok":true},"#
                     + #"{"name":"remote share","ok":true},{"name":"osdp Tür","ok":true},{"name":"new","ok":true},"#
                     + #"{"name":"bluetooth","ok":false,"optional":true,"#
                     + #""cause":"no connection to the system's D-Bus","advice":"systemctl start dbus"},"#
@@ -94,9 +90,6 @@ private struct German {
                     + #"{"name":"remote","ok":false,"optional":true,"#
                     + #""advice":"the program badged-remote ended unexpectedly; it is started again in 4 s"}]}"#,
                 """
-                FEHLER Sperrlisten: die Liste https://a.example lässt sich nicht holen: HTTP 404; die letzte gilt bis 2026: \
-                [mdoc] lists, die Zertifizierungsstellen oder das Netz berichtigen, dann: systemctl reload badged; oder \
-                die Liste einlesen: sudo badgectl mdoc anchors import DATEI
                 gut    NFC pn532_uart:/dev/ttyUSB0
                 gut    Verliehene Lesegeräte
                 gut    Türlesegerät Tür

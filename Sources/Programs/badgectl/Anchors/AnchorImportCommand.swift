@@ -86,8 +86,8 @@ enum AnchorImportCommand {
             guard !paths.isEmpty else {
                 throw CommandFailure(
                     tr("no AusweisApp is installed here, which would have the certificates"),
-                    hint: tr("name a file, folder or zip archive: ")
-                        + DaemonWords.text(KnownAuthority.advice(after: nil, .productive, on: CVDate.today))
+                    hint: DaemonWords.text(KnownAuthority.advice(after: nil, .productive, on: CVDate.today))
+                        + tr("; or name a file, folder or zip archive that has them")
                 )
             }
         }

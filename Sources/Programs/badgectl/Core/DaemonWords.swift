@@ -38,15 +38,15 @@ enum DaemonWords {
         Phrase("badged runs without the Bluetooth radio"),
         Phrase("set enabled = yes in [ble] of badged.conf, leave out the option --no-ble, and restart badged"),
         Phrase("no country authority is trusted, so every authentication fails"),
-        Phrase("import the certificates: sudo badgectl anchors import"),
         Phrase("the certificate of \(any) was valid until \(any), and no newer one is known"),
         Phrase("import a newer certificate of this authority: \(any)"),
         Phrase(
             """
-            install the newest AusweisApp (\(any)), then \(any); or log in at a service that sends the link to \
-            the next certificate, which badged then keeps
+            install the newest AusweisApp (\(any)), then sudo badgectl anchors import; or log in at a service \
+            that sends the link to the next certificate, which badged then keeps
             """
         ),
+        Phrase("install the newest AusweisApp (\(any)), then sudo badgectl anchors import"),
         Phrase("AusweisApp 2.5 and later (\(any)) have \(any), valid until \(any): \(any)"),
         Phrase("it is not a certificate of an authority for authentication terminals"),
         Phrase("it has a wrong signature of \(any)"),
