@@ -44,7 +44,11 @@ check "no unit has failed" test -z "$(systemctl --failed --no-legend)"
 
 # MARK: Parts
 
-port() { bash -c 'exec 3<>/dev/tcp/127.0.0.1/24727 && printf "GET /eID-Client?Status HTTP/1.0\r\nHost: localhost:24727\r\n\r\n" >&3 && cat <&3'; }
+# ask PORT PATH: writes what is served there into $work/answer.
+ask() { bash -c "exec 3<>/dev/tcp/127.0.0.1/$1 && printf 'GET $2 HTTP/1.0\r\nHost: localhost:$1\r\n\r\n' >&3 && cat <&3" >"$work/answer" 2>&1; }
+# Units that run when the administrator has enabled them.
+units='badged-mqtt.service badged-osdp.service badged-metrics.socket'
+are() { for unit in $units; do is "$unit" ActiveState "$1" || return 1; done; }
 cat >/etc/badged/badged.conf <<'END'
 # mine
 [virtual]
@@ -52,11 +56,21 @@ enabled = yes
 [activation]
 enabled = yes
 END
-apt install "$root"/.build-deb/badged-activation_*.deb "$root"/.build-deb/badged-virtual-card_*.deb >"$work/apt" 2>&1 || cat "$work/apt"
+for name in activation mqtt osdp virtual-card; do echo "$root/.build-deb/badged-$name"_*.deb; done >"$work/parts"
+# shellcheck disable=SC2046  # a list of files
+apt install $(cat "$work/parts") >"$work/apt" 2>&1 || cat "$work/apt"
 systemctl restart badged.service
-port >"$work/port" 2>&1
-check "with badged-activation a browser is answered" holds "$work/port" 'Implementation-Title'
+ask 24727 '/eID-Client?Status'
+check "with badged-activation a browser is answered" holds "$work/answer" 'Implementation-Title'
 check "badged-virtual-card runs" badged-virtual-card --version
+check "what the administrator has not enabled does not run" are inactive
+printf '# mine\n[broker]\nurl = mqtt://localhost\n' >/etc/badged/mqtt.conf
+printf '# mine\n[panel front]\nlisten = 127.0.0.1:4001\nsecurity = off\n' >/etc/badged/osdp.conf
+# shellcheck disable=SC2086  # a list of units
+systemctl enable --now --quiet $units
+check "what is enabled runs" are active
+ask 9837 /metrics
+check "the metrics are served" holds "$work/answer" '^badged_up 1'
 
 # MARK: Upgrade
 
@@ -73,6 +87,9 @@ for deb in "$root"/.build-deb/*.deb; do
     dpkg-deb -R "$deb" "$work/package"
     sed -i "/^Version\|^Depends/s/$version/$version+1/" "$work/package/DEBIAN/control"
     [ ! -e "$work/package/etc/badged/badged.conf" ] || echo '# new default' >>"$work/package/etc/badged/badged.conf"
+    # A socket whose address changes is deaf until it is restarted.
+    socket=$work/package/lib/systemd/system/badged-metrics.socket
+    [ ! -e "$socket" ] || sed -i 's/:9837/:9838/' "$socket"
     dpkg-deb -Zgzip -z1 -b "$work/package" "$work/new" >/dev/null
 done
 rm -rf "$work/package"
@@ -88,6 +105,9 @@ check "the service runs again, as a new process" test "$(property badged.service
 check "it is active" is badged.service ActiveState active
 check "the socket was open all the time" is badged.socket ActiveEnterTimestampMonotonic "$opened"
 check "a member of the group is served" as tester badgectl status
+check "what was enabled runs" are active
+ask 9838 /metrics
+check "the metrics are served at the address of the new version" holds "$work/answer" '^badged_up 1'
 check "the configuration of the administrator is kept" holds /etc/badged/badged.conf '^# mine$'
 check "and in effect" sh -c 'badgectl readers | grep Simulator'
 check "the new default lies beside it" holds /etc/badged/badged.conf.dpkg-dist '^# new default$'
@@ -106,8 +126,12 @@ systemctl enable --now --quiet badged.socket
 as tester badgectl status >/dev/null
 check "the service runs" is badged.service ActiveState active
 pid=$(property badged.service MainPID)
+check "apt removes one package" apt remove badged-mqtt
+check "its service has ended" is badged-mqtt.service ActiveState inactive
+check "the others run" is badged-osdp.service ActiveState active
 check "apt removes the packages" apt remove badged badged-virtual-card
 check "the daemon has ended" test ! -e "/proc/$pid"
+check "and so has what was enabled" are inactive
 check "the units are gone" is badged.socket LoadState not-found
 check "the socket file is gone" test ! -e /run/badged/badged.sock
 check "the configuration is kept" holds /etc/badged/badged.conf '^# mine$'
