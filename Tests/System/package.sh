@@ -48,7 +48,7 @@ for name in badged badged-activation badged-mqtt badged-osdp badged-virtual-card
     check "$name names libsecp256k1 if it has its code ($has_code)" test $named = $has_code
 done
 dpkg-deb -f "$(deb badged)" >"$work/control"
-check "badged only suggests badged-activation" sh -c "grep '^Suggests:.*badged-activation' '$work/control' &&
+check "badged only suggests the other packages" sh -c "grep '^Suggests: badged-activation, badged-desktop, badged-mqtt, badged-osdp, badged-virtual-card, ' '$work/control' &&
     ! grep -E '^(Depends|Recommends):.*badged-' '$work/control'"
 # With `(= version)` apt would remove the others when badged alone is upgraded. They say themselves that they do not fit.
 for name in badged-activation badged-mqtt badged-osdp; do
