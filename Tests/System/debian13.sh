@@ -31,17 +31,20 @@ for name in badged badged-activation badged-mqtt badged-osdp badged-virtual-card
     check "$name is installed" test -e "$system/var/lib/dpkg/info/$name.list"
 done
 for program in "$system"/usr/bin/badge* "$system"/usr/libexec/badged-*; do
+    # The window is a script.
+    head -c 4 "$program" | grep -q ELF || continue
     program=${program#"$system"}
     chroot "$system" ldd "$program" >"$work/libraries" 2>&1 || true
     check "$program finds every library" sh -c "grep -q libc.so.6 '$work/libraries' && ! grep 'not found' '$work/libraries'"
 done
+check "badged-desktop finds its modules" chroot "$system" badged-desktop --version
 check "python3-badged is imported" chroot "$system" python3 -c "import badged"
 
 # The demo with the programs of the packages, and the eID-Server of the tests, which reads its keys where it was built.
 mkdir -p "$system$root/Tests"
 cp -R "$here" "$root/Tests/PKI" "$system$root/Tests"
 cp "$bin/badged-eidserver" "$system/programs"
-ln -s /usr/bin/badged /usr/bin/badgectl "$system/programs"
+ln -s /usr/bin/badged /usr/bin/badgectl /usr/libexec/badged-network "$system/programs"
 cat >"$work/run" <<'END'
 mount -t proc proc "$1/proc"
 mount --rbind /dev "$1/dev"
