@@ -397,7 +397,7 @@ struct BadDaemonTests {
             peer.hangUp()
         }
         let badged = try await DaemonConnection.connect(to: peer.path)
-        await #expect(throws: ClientError.refused("Cannot process request")) {
+        await #expect(throws: ClientError.notServed("Cannot process request")) {
             try await badged.changePIN(user: ObservingUser())
         }
     }

@@ -154,7 +154,9 @@ final class Workflow: Sendable {
                     return outcome
                 }
                 await user.other(event)
-            case let refusal as Refusal where isEnd(refusal, event, id, final): throw refusal.reason
+            case let refusal as Refusal where isEnd(refusal, event, id, final):
+                if case .notServed? = inbox.workflowEnding { continue }
+                throw refusal.reason
             case let message as UnreadableMessage:
                 switch MessageTable.type(message.name) {
                 case is any WorkflowMessage.Type: throw message.malformed

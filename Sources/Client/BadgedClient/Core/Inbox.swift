@@ -79,11 +79,17 @@ final class Inbox: Sendable {
         state.workflow?.end()
     }
 
-    /// Ends the connection: tasks that wait for an answer get `error`; the events end after those that still wait.
-    func end(_ error: ClientError) {
+    /// Ends the connection: tasks that wait for an answer get `error`; the events end after those that still wait, and
+    /// after the message with which badged has closed the connection.
+    func end(_ error: ClientError, after refusal: Event? = nil) {
+        if let refusal { onMessage?(refusal) }
         state.withLock { state in
             guard state.ending == nil else { return }
             state.ending = error
+            if let refusal, limit > 0 {
+                state.count += 1
+                state.events.put(EventQueue.Entry(number: state.count, event: refusal, isCopied: true))
+            }
             for answer in state.answers.values { answer.fill(.failure(error)) }
             for sender in state.senders { sender.fill(()) }
             state.senders = []

@@ -120,16 +120,17 @@ final class Link: Sendable {
 
     private func run() {
         let ending: ClientError
+        var refusal: Event?
         do throws(ClientError) {
-            try pump()
-            ending = .closed
+            refusal = try pump()
+            ending = refusal.map { .notServed($0.json["error"]?.string ?? $0.name) } ?? .closed
         } catch {
             ending = error
         }
         // In one step: after the end of the events nothing is sent.
         state.withLock { state in
             state.isClosed = true
-            inbox.end(ending)
+            inbox.end(ending, after: refusal)
             for outgoing in state.queue { outgoing.done.fill(.failure(ending)) }
             state.queue = []
         }
@@ -137,17 +138,17 @@ final class Link: Sendable {
     }
 
     /// Reads and writes until either side closes.
-    private func pump() throws(ClientError) {
+    /// - Returns: an INTERNAL_ERROR that was the first and the last message: badged serves no more clients, whatever the
+    ///   command was.
+    private func pump() throws(ClientError) -> Event? {
         let buffer = LineBuffer()
-        // An INTERNAL_ERROR that is the first message. If it is the last one, too, badged serves no more clients, whatever
-        // the command was.
         var refusal: Event?
         var isFirst = true
         while true {
             let (isClosed, hasOutput, deadline) = state.withLock {
                 ($0.isClosed, !$0.queue.isEmpty && !$0.isBroken, $0.deadline)
             }
-            if isClosed { return }
+            if isClosed { return nil }
             // While this side does not read, a missing answer is not a fault of badged.
             let isReading = !inbox.isFull
             let ready = socket.wait(toRead: isReading, toWrite: hasOutput, until: isReading ? deadline : nil)
@@ -158,8 +159,7 @@ final class Link: Sendable {
             }
             let count = buffer.fill { socket.receive(into: $0) ?? -1 }
             if count == 0 {
-                if let error = refusal?.json["error"]?.string { throw .notServed(error) }
-                return
+                return refusal
             }
             while let line = buffer.next() {
                 switch line {
