@@ -112,8 +112,8 @@ words = [text for text in german if re.search(r"\w{3}", re.sub(r"\{\w+\}", "", t
 for text in sorted(words, key=len, reverse=True):
     patterns.append(re.sub(r"\\\{\w+\\\}", lambda _: ".*?", re.escape(text)))
 known = re.compile("|".join(f"(?:{pattern})" for pattern in patterns))
-#: What strangers have written, and marks between texts of ours.
-FOREIGN = ["Testdienst", "Test", "https://localhost:\\d+", "Simulator( 2)?", "sudo apt .*", "printf .*", "[•–\\s\\d.:]+"]
+#: What strangers have written, marks between texts of ours, and what is the same in German.
+FOREIGN = ["badged", "OK", "Testdienst", "Test", "https://localhost:\\d+", "Simulator( 2)?", "sudo apt .*", "printf .*", "[•–\\s\\d.:]+"]
 english = set()
 
 
