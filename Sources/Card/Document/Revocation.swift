@@ -30,13 +30,13 @@ package struct RevocationList: Sendable, Equatable {
 
     /// The maximum number of entries. Lists of countries hardly ever have any.
     private static let maximumEntries = 65_536
-    /// The maximum length of a list in bytes.
+    /// The maximum length of a list that can be used, in bytes. A longer one cannot, but no older list counts in its place.
     package static let maximumLength = 4 << 20
 
     /// Reads exactly one list. Of a list that cannot be used it is known who has made it, and when.
     /// - Throws: `Malformed`.
     package init(_ bytes: [UInt8]) throws(Malformed) {
-        guard bytes.count <= Self.maximumLength else { throw .invalidLength }
+        guard bytes.count <= DocumentAnchorFile.maximumLength else { throw .invalidLength }
         let outer = try RawObject(definite: bytes)
         let parts = try outer.children()
         guard outer.tag == 0x30, parts.count == 3, parts[0].tag == 0x30, parts[1].tag == 0x30, parts[2].tag == 0x03,
@@ -61,6 +61,7 @@ package struct RevocationList: Sendable, Equatable {
         signatureAlgorithm = parts[1].object
         signature = Array(parts[2].value.dropFirst())
         do throws(Malformed) {
+            guard bytes.count <= Self.maximumLength else { throw .invalidLength }
             try readEntries(rest)
         } catch {
             scope = .unknown

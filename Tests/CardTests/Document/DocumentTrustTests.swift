@@ -166,6 +166,21 @@ struct DocumentTrustTests {
         #expect(anchors.revocation(of: good, issuer: issuer, at: time) == .good)
     }
 
+    @Test("a list that is too long to be used is still a list: who has made it, and when", arguments: [10, 190_000])
+    func longList(count: Int) throws {
+        let short = try BERTLV(try file("csca-2.crl"))
+        var parts = try short.children
+        var fields = try parts[0].children
+        let place = try #require(fields.lastIndex { $0.tag == 0x30 })
+        let entry = BERTLV(0x30, [BERTLV(0x02, [1, 2, 3, 4, 5, 6]), BERTLV(0x17, Array("260101000000Z".utf8))])
+        fields[place] = BERTLV(0x30, Array(repeating: entry, count: count))
+        parts[0] = BERTLV(0x30, fields)
+        let list = try RevocationList(BERTLV(0x30, parts).encoded)
+        #expect(list.issuer == (try RevocationList(short.encoded)).issuer)
+        #expect((list.scope == .unknown) == (count > 10))
+        #expect(list.contains([1, 2, 3, 4, 5, 6]) == (count == 10))
+    }
+
     @Test("a master list is taken from a signer whose authority is trusted")
     func masterList() throws {
         let list = try MasterList(try file("masterlist.ml"))
