@@ -143,7 +143,7 @@ import Text
             cancelLimit: 50,
             now: now
         )
-        let run = ReadDocument(request, workflow, folder, time: time())
+        let run = ReadDocument(request, workflow, folder, time: time(), position: dialogue.cardPosition)
         try await dialogue.run { document throws(Failure) in try await run.read(document) }
         let message = try run.message()
         readings.add(message.verdict.rawValue)

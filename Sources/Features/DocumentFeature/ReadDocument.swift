@@ -41,6 +41,7 @@ struct DocumentRequest {
 /// One reading of a document, which goes on when the document comes back.
 @Loop final class ReadDocument {
     private let request: DocumentRequest
+    private let position: @Loop (Bool) -> Void
     private let workflow: Workflow
     private let time: Int
     /// The authorities, which are read while the client is asked.
@@ -76,10 +77,18 @@ struct DocumentRequest {
         let abilities: ReadAbilities
     }
 
-    init(_ request: DocumentRequest, _ workflow: Workflow, _ folder: DocumentAnchorFolder, time: Int) {
+    /// `position` hears whether the document lies well: it does when a run brings something new.
+    init(
+        _ request: DocumentRequest,
+        _ workflow: Workflow,
+        _ folder: DocumentAnchorFolder,
+        time: Int,
+        position: @escaping @Loop (Bool) -> Void
+    ) {
         self.request = request
         self.workflow = workflow
         self.time = time
+        self.position = position
         reading = DocumentReading(groups: request.groups)
         anchors = Task.detached(executorPreference: Requester.share) { await folder.anchors(at: time) }
     }
@@ -215,6 +224,7 @@ struct DocumentRequest {
         reading = copy
         guard copy.steps > furthest else { return }
         furthest = copy.steps
+        position(true)
         resets = Self.maximumResets
         interruptions = 0
     }
@@ -243,6 +253,7 @@ struct DocumentRequest {
             }
             throw .cardLost
         case .card(.removed):
+            position(false)
             if isAccepted { await goOn(chip, key, document) }
         case .card(.reset), .wrongPassword:
             guard resets > 0 else { break }

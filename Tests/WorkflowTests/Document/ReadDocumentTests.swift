@@ -392,6 +392,29 @@ let zoneLines =
         #expect(document?["portrait"]?["format"] != nil)
     }
 
+    @Test("a document that leaves again and again before anything new is read is to be placed better, and then read")
+    func leavesAgain() async throws {
+        let client = fixture.client
+        await fixture.begin(groups: [1])
+        let leaves = Mutex(true)
+        fixture.script.before { [backend = fixture.backend] command throws(CardError) in
+            guard command.cla & 0x0C == 0x0C, leaves.withLock({ $0 }) else { return }
+            backend.withdraw(from: "Desk")
+            throw .removed
+        }
+        await client.send(#"{"cmd":"SET_MRZ","value":"\#(zoneLines)"}"#)
+        var losses = 0
+        while await client.next("INSERT_CARD", "PAUSE", "DOCUMENT")?["msg"] == .string("INSERT_CARD"), losses < 20 {
+            losses += 1
+            fixture.backend.insert(into: "Desk")
+        }
+        #expect((1...10).contains(losses))
+        leaves.withLock { $0 = false }
+        await client.send(#"{"cmd":"CONTINUE"}"#)
+        fixture.backend.insert(into: "Desk")
+        #expect(await client.next("DOCUMENT", "ENTER_MRZ")?["verdict"] == .string("genuine"))
+    }
+
     @Test("another document begins anew, and its key is asked for")
     func anotherDocument() async throws {
         let client = fixture.client
