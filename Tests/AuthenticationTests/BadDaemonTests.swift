@@ -390,6 +390,19 @@ struct BadDaemonTests {
         #expect(await peer.commands() == ["RUN_AUTH", "GET_CERTIFICATE", "CANCEL"])
     }
 
+    @Test("BadgedClient: a daemon that says such an error and stays is believed, too")
+    func fullAndOpen() async throws {
+        let peer = try ScriptedPeer { peer in
+            peer.send(#"{"error":"Cannot process request","msg":"INTERNAL_ERROR"}"#)
+            peer.untilClosed()
+        }
+        let badged = try await DaemonConnection.connect(to: peer.path)
+        await #expect(throws: ClientError.refused("Cannot process request")) {
+            try await badged.changePIN(user: ObservingUser())
+        }
+        badged.close()
+    }
+
     @Test("BadgedClient: the error of a daemon that has no place for the client is reported")
     func full() async throws {
         let peer = try ScriptedPeer { peer in

@@ -151,9 +151,12 @@ final class Link: Sendable {
             if isClosed { return nil }
             // While this side does not read, a missing answer is not a fault of badged.
             let isReading = !inbox.isFull
-            let ready = socket.wait(toRead: isReading, toWrite: hasOutput, until: isReading ? deadline : nil)
+            // badged closes the connection at once if it serves no more clients.
+            let end = refusal == nil ? deadline : .now + .seconds(1)
+            let ready = socket.wait(toRead: isReading, toWrite: hasOutput, until: isReading ? end : nil)
             if ready.canWrite { state.withLock { flush(&$0) } }
             guard ready.canRead else {
+                if isReading, !ready.canWrite, let late = refusal.take() { receive(late) }
                 if isReading { try checkDeadline() }
                 continue
             }
