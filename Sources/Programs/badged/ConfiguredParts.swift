@@ -128,8 +128,13 @@ extension ConfiguredParts {
 
     /// Refuses a file without certificates, or with one that is cut off.
     private static func checkAuthorities(_ path: String, of setting: String) throws(StartError) {
-        // What cannot be read was told.
-        guard case .bytes(let text) = PlainFile.read(path, limit: 10_000_000) else { return }
+        let text: [UInt8]
+        switch PlainFile.read(path, limit: 10_000_000) {
+        case .bytes(let content): text = content
+        case .tooLong: throw ConfiguredPath.refusal(path, "it is longer than 10 MB", of: setting)
+        // This was told.
+        case .missing, .failed: return
+        }
         let objects = PEM.objects(in: text).filter { $0.label.hasSuffix("CERTIFICATE") }
         let isWhole = objects.allSatisfy { object in
             guard let der = object.der, let certificate = try? BERTLV(der), certificate.tag == 0x30 else {

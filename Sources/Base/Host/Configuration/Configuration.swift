@@ -141,11 +141,13 @@ package struct Configuration: Sendable, Equatable {
     /// Reads the file of `[virtual] cvca`; nil without that line. The virtual cards check its content.
     package func readVirtualTrustPoint() throws(StartError) -> [UInt8]? {
         guard let path = virtualTrustPoint else { return nil }
-        guard let bytes = try INIFile.contents(of: path) else {
-            let setting = "[virtual] cvca"
-            throw ConfiguredPath.refusal(path, nil, of: setting)
+        func refusal(_ reason: String?) -> StartError { ConfiguredPath.refusal(path, reason, of: "[virtual] cvca") }
+        switch PlainFile.read(path, limit: 1 << 18) {
+        case .bytes(let bytes): return bytes
+        case .missing: throw refusal(nil)
+        case .tooLong: throw refusal("it is longer than 256 KiB")
+        case .failed(let reason): throw refusal(reason)
         }
-        return bytes
     }
 
     /// Parses a configuration; `file` is its name for messages.
