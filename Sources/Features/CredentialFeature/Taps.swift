@@ -246,8 +246,9 @@ extension Taps {
             )
         }
         let rest = question.end - Loop.bootClock
-        guard !question.isAsked, rest > 0, question.reader.insertion == question.insertion else {
-            throw Failure(.cardLost, "the card was asked before, has left, or was read too long ago")
+        guard !question.isAsked else { throw Failure(.wrongArgument, "the card was asked before") }
+        guard rest > 0, question.reader.insertion == question.insertion else {
+            throw Failure(.cardLost, "the card has left, or was read too long ago")
         }
         question.isAsked = true
         question.asker = session

@@ -42,7 +42,7 @@ enum PlainWords {
         }
         // The unit of another program says where that one runs.
         guard isOwn, !words.contains("systemctl status badged-") else { return words }
-        return words.replacing("journalctl -u badged", with: tr("it is where badged was started"))
+        return words.replacing("journalctl -u badged", with: tr("the log is where badged was started"))
             .replacing("systemctl status badged", with: tr("see whether it still runs where it was started"))
     }
 

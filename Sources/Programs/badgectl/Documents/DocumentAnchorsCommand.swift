@@ -67,6 +67,7 @@ enum DocumentAnchorsCommand {
             chosen.add(path, content)
         }
         chosen.decide()
+        let mayBeTrusted = !chosen.questions.isEmpty
         if let pinned {
             chosen.accept(fingerprint: pinned)
         } else if !chosen.questions.isEmpty {
@@ -81,7 +82,9 @@ enum DocumentAnchorsCommand {
                 tr(
                     "nothing was imported: \(chosen.complaints.first.map(DaemonWords.placed) ?? tr("you trust none of it"))"
                 ).printable,
-                hint: tr("--signer SHA256 trusts a list without a question; badgectl documents --help")
+                hint: mayBeTrusted
+                    ? tr("--signer SHA256 trusts a list without a question; badgectl documents --help")
+                    : tr("badgectl documents --help says what can be imported")
             )
         }
         do throws(SystemError) {
