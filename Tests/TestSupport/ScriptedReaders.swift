@@ -21,6 +21,7 @@ package final class ScriptedReaders: ReaderBackend {
         var insertions: [String: Insertion] = [:]
         var count: UInt64 = 0
         var recording = Result<[UInt8], CardError>.failure(.serviceUnavailable)
+        var beforeRecording: @Sendable () async -> Void = {}
     }
 
     package init(_ name: String = "scripted", connect: @escaping Connect) {
@@ -32,11 +33,17 @@ package final class ScriptedReaders: ReaderBackend {
     /// Replaces the closure that makes connections.
     package func onConnect(_ connect: @escaping Connect) { state.withLock { $0.connect = connect } }
 
-    /// Answers `record` from now on.
-    package func onRecord(_ result: Result<[UInt8], CardError>) { state.withLock { $0.recording = result } }
+    /// Answers `record` from now on, each time after `wait`.
+    package func onRecord(_ result: Result<[UInt8], CardError>, after wait: @escaping @Sendable () async -> Void = {}) {
+        state.withLock { state in
+            state.recording = result
+            state.beforeRecording = wait
+        }
+    }
 
     package func record(_ reader: String) async throws(CardError) -> [UInt8] {
-        try state.withLock { $0.recording }.get()
+        await state.withLock { $0.beforeRecording }()
+        return try state.withLock { $0.recording }.get()
     }
 
     package func connect(_ insertion: Insertion) async throws(CardError) -> any CardConnection {

@@ -186,6 +186,26 @@ import VirtualEID
         #expect(await fixture.client.ask(Self.recordBoard, "CARD_RECORDING")?["recording"]?.string == Self.frames)
     }
 
+    @Test("a board is recorded for one client at a time, and its card can be used afterwards")
+    func oneRecording() async throws {
+        let fixture = try await Fixture(try VirtualCard())
+        let (asked, goesOn) = (OneShot<Void>(), OneShot<Void>())
+        fixture.backend.onRecord(.success(Array(Self.frames.utf8))) {
+            _ = asked.fill(())
+            await goesOn.value(whenCancelled: ())
+        }
+        let recording = Task { await fixture.client.ask(Self.recordBoard, "CARD_RECORDING")?["recording"]?.string }
+        await asked.value(whenCancelled: ())
+        let second = try fixture.server.connect()
+        let refused = try #require(await second.ask(Self.recordBoard, "CARD_RECORDING"))
+        #expect(refused["recording"] == nil && refused["error"]?.string?.contains("busy") == true, "\(refused)")
+        _ = goesOn.fill(())
+        #expect(await recording.value == Self.frames)
+        let lease = try await fixture.server.registry.lend("Desk", to: ObjectIdentifier(fixture), called: "phone")
+        await lease.release(removingVirtualCard: false)
+        second.close()
+    }
+
     @Test("a reader of another driver is no board")
     func noBoard() async throws {
         let server = try await TestServer(readers: 1)

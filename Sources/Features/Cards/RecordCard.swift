@@ -36,11 +36,14 @@ extension ReaderFeature {
         return Reply(message)
     }
 
-    /// Records the frames of an NFC board, which is opened anew; never while a workflow has its card.
+    /// Records the frames of an NFC board, which is opened anew; never while somebody has its card. Nobody gets the card
+    /// meanwhile, and the next recording waits for no other one, so it cannot begin when a workflow has taken the card.
     private func recordBoard(_ call: Call) async throws(Failure) -> Reply {
         let name = try call.arguments.text("name", 1...1024)
         guard let reader = registry[name] else { throw Failure(.wrongArgument, "there is no reader of this name") }
-        guard !reader.isLent else { throw Failure(.wrongArgument, CardObstacle.busy.text(name)) }
+        guard reader.owner == nil else { throw Failure(.wrongArgument, CardObstacle.busy.text(name)) }
+        registry.claimForReading(reader)
+        defer { registry.release(reader) }
         var message = BoardRecordingMessage(reader: name)
         do throws(CardError) {
             let text = try await reader.backend.record(name)
