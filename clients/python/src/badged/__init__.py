@@ -155,7 +155,7 @@ from .messages import (
     WorkflowContext,
 )
 
-__version__ = "0.2.0.dev0"
+__version__ = "0.2.0"
 
 __all__ = [
     "MESSAGES",
