@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-3.0-or-later
 # swift.sh [OPTION...]: runs the Swift tests with these options of `swift test`, and prints the
-# failures again at the end. swift.sh --only-build [OPTION...] builds with these options of `swift build`.
+# failures again at the end. BADGED_TEST_WIDTH tests run at the same time.
+# swift.sh --only-build [OPTION...] builds with these options of `swift build`.
 set -u
 cd "$(dirname "$0")/.."
 export SWIFT_BACKTRACE=enable=no
@@ -12,7 +13,7 @@ if [ "${1:-}" = --only-build ]; then
     exec ${SWIFT:-swift} build $flags "$@"
 fi
 # All tests at once would keep the tasks of each one waiting for half a minute on a busy machine.
-width=24
+width=${BADGED_TEST_WIDTH:-24}
 output=$(mktemp) memory=
 trap 'rm -rf "$output" "$memory"' EXIT
 # Many tests wait for a store that is written to a disk, at each of its transactions. They kill programs and never the
