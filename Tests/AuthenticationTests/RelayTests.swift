@@ -20,7 +20,9 @@ private final class TakenOver: Sendable {
         folder = try TemporaryFolder()
         let path = "\(folder.path)/network.sock"
         let listener = try UnixSocket.listen(on: path)
-        network = Network(socket: path)
+        var network = Network(socket: path)
+        network.heartbeat = .patient
+        self.network = network
         _ = startThread {
             while case let badged = accept(listener, nil, nil), badged >= 0 {
                 guard let (relay, end) = try? UnixSocket.pair() else { return }

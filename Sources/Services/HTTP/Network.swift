@@ -12,6 +12,8 @@ package struct Network: Sendable {
     package var socket: String?
     /// The run that waits for the next dialogue; nil: each dialogue waits for a start.
     package var spare: SpareRun?
+    /// When runs are asked whether they live.
+    package var heartbeat = Heartbeat.Times()
 
     package init(proxies: ProxySettings? = nil, socket: String? = nil, spare: SpareRun? = nil) {
         self.proxies = proxies

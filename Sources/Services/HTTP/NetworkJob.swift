@@ -60,12 +60,10 @@ import Text
 
     /// How long a run may say nothing after the limits of its transfer, in milliseconds.
     private let grace: Int64
-    private let heartbeat: Heartbeat.Times
 
-    package nonisolated init(_ network: Network, grace: Int64 = 5000, heartbeat: Heartbeat.Times = .init()) {
+    package nonisolated init(_ network: Network, grace: Int64 = 5000) {
         self.network = network
         self.grace = grace
-        self.heartbeat = heartbeat
         user = Requester.uid
     }
 
@@ -184,7 +182,7 @@ import Text
 
     private func connect(_ run: BesideProgram, isSpare: Bool = false) throws(HTTPFault) -> ProgramChannel {
         process = run.process
-        var heartbeat = heartbeat
+        var heartbeat = network.heartbeat
         if isSpare { heartbeat.start = min(heartbeat.start, Self.spareTime) }
         do throws(SystemError) {
             return try ProgramChannel(

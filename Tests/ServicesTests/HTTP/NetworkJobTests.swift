@@ -196,7 +196,9 @@ import Transfers
     @Test("a run that hangs in a transfer is ended long before the limits of the transfer")
     func hang() async throws {
         let standIn = try StandIn(lives: { false }, { _ in [] })
-        let job = NetworkJob(standIn.network, heartbeat: Self.questions(answer: 1))
+        var network = standIn.network
+        network.heartbeat = Self.questions(answer: 1)
+        let job = NetworkJob(network)
         let session = HTTPSession(
             job,
             preSharedKey: nil,
@@ -331,10 +333,10 @@ import Transfers
         var starts = started.makeAsyncIterator()
         var network = standIn.network
         network.spare = SpareRun()
-        var times = Heartbeat.Times()
-        (times.start, times.interval) = (1, 240_000)
+        network.heartbeat.start = 1
+        network.heartbeat.interval = 240_000
         for expected in [1, 2] {
-            let job = NetworkJob(network, heartbeat: times)
+            let job = NetworkJob(network)
             // Two sessions, which the next run has to know as well.
             let sessions = (0..<2).map { _ in
                 HTTPSession(job, preSharedKey: nil, isDeveloperMode: true, Self.limits, nil, log: { _ in })

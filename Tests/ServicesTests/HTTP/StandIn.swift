@@ -11,6 +11,7 @@ import Text
 
 /// A program in the place of badged-network, which answers each transfer with bytes of a script.
 final class StandIn: Sendable {
+    /// Patient, unless a test is about the answer that does not come.
     let network: Network
     private let folder: TemporaryFolder
 
@@ -53,7 +54,9 @@ final class StandIn: Sendable {
         folder = try TemporaryFolder()
         let path = "\(folder.path)/network.sock"
         let listener = try UnixSocket.listen(on: path)
-        network = Network(socket: path)
+        var network = Network(socket: path)
+        network.heartbeat = .patient
+        self.network = network
         DispatchQueue(label: "stand-in").async {
             while true {
                 let client = accept(listener, nil, nil)
