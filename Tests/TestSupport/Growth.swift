@@ -42,7 +42,7 @@ package enum Growth {
         let (short, long) = (run(of: text, bytes: size), run(of: text, bytes: 2 * size))
         guard time(runs: 1, { parse(long) }) > 0.02 else { return true }
         // A measurement on a busy machine is repeated.
-        return (0..<3).contains { _ in factor(from: size) { parse($0 == size ? short : long) } <= limit }
+        return (0..<10).contains { _ in factor(from: size) { parse($0 == size ? short : long) } <= limit }
     }
 
     /// The largest factor that work in proportion to its input may have.
