@@ -26,7 +26,8 @@ package struct BlueZAdapter: Sendable {
     /// Reads an `a{sv}`; properties that the message does not contain stay.
     package mutating func read(_ message: BusMessage) throws(Malformed) {
         var copy = self
-        try message.properties(Self.types) { key throws(Malformed) in
+        var properties = try message.properties(Self.types)
+        while let key = try properties.next() {
             switch key {
             case "Address": copy.address = try message.string()
             case "Powered": copy.isPowered = try message.bool()

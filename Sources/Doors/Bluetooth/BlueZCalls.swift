@@ -68,9 +68,7 @@ import Text
         until deadline: Milliseconds,
         _ arguments: (BusMessage) -> Void = { _ in }
     ) async throws(LinkFailure) {
-        try await ask(BusMethod(path, interface, member), arguments: arguments, until: deadline) {
-            _ throws(Malformed) in
-        }
+        try await ask(BusMethod(path, interface, member), arguments: arguments, until: deadline) { _ in }
     }
 
     /// Calls a method and returns what `read` makes of the answer.

@@ -34,7 +34,8 @@ package struct BlueZDevice {
         rssi = nil
         var copy = self
         var hasNewData = false
-        try message.properties(Self.types) { key throws(Malformed) in
+        var properties = try message.properties(Self.types)
+        while let key = try properties.next() {
             switch key {
             case "Address": copy.address = try message.string()
             case "AddressType": copy.isRandom = try message.string() == "random"
@@ -51,24 +52,22 @@ package struct BlueZDevice {
                 hasNewData = true
             case "ManufacturerData":
                 copy.manufacturerData = []
-                try message.each("{qv}") { () throws(Malformed) in
-                    try message.enter("e", "qv") { () throws(Malformed) in
-                        let company = try message.number("q", as: UInt16.self)
-                        guard let data = try Self.data(message) else { return }
-                        if copy.manufacturerData.count < Self.maximumEntries {
-                            copy.manufacturerData.append((company, data))
-                        }
+                var entries = try message.entries("qv")
+                while try entries.next() {
+                    let company = try message.number("q", as: UInt16.self)
+                    guard let data = try Self.data(message) else { continue }
+                    if copy.manufacturerData.count < Self.maximumEntries {
+                        copy.manufacturerData.append((company, data))
                     }
                 }
                 hasNewData = true
             case "ServiceData":
                 copy.serviceData = []
-                try message.each("{sv}") { () throws(Malformed) in
-                    try message.enter("e", "sv") { () throws(Malformed) in
-                        let uuid = try message.string()
-                        guard let data = try Self.data(message) else { return }
-                        if copy.serviceData.count < Self.maximumEntries { copy.serviceData.append((uuid, data)) }
-                    }
+                var entries = try message.entries("sv")
+                while try entries.next() {
+                    let uuid = try message.string()
+                    guard let data = try Self.data(message) else { continue }
+                    if copy.serviceData.count < Self.maximumEntries { copy.serviceData.append((uuid, data)) }
                 }
                 hasNewData = true
             default: break

@@ -21,7 +21,8 @@ package struct BlueZHost: Sendable {
 
     private init(_ answer: BusMessage) throws(Malformed) {
         var found: [String: BlueZAdapter] = [:]
-        try answer.eachInterface { path, name throws(Malformed) in
+        var objects = try answer.objects()
+        while let (path, name) = try objects.next() {
             switch name {
             case BlueZName.adapter: try found[path, default: BlueZAdapter(path: path)].read(answer)
             case BlueZName.advertisingManager:

@@ -78,65 +78,39 @@ package final class BusMessage {
         return [UInt8](UnsafeRawBufferPointer(start: pointer, count: size))
     }
 
-    /// Enters a container and leaves it after `body`, which must read all of it.
-    package func enter(_ type: Character, _ contents: String, _ body: () throws(Malformed) -> Void) throws(Malformed) {
+    /// Enters a container, all of which must be read before `leave`.
+    package func enter(_ type: Character, _ contents: String) throws(Malformed) {
         guard csystemd_message_enter_container(raw, code(type), contents) > 0 else { throw Self.malformed }
-        try body()
-        try check(csystemd_message_exit_container(raw))
+    }
+
+    package func leave() throws(Malformed) { try check(csystemd_message_exit_container(raw)) }
+
+    /// Whether the array that was entered has one more element; it is left at its end.
+    package func hasNext() throws(Malformed) -> Bool {
+        var type: CChar = 0
+        let code = csystemd_message_peek_type(raw, &type, nil)
+        try check(code)
+        if code == 0 { try leave() }
+        return code != 0
     }
 
     /// Enters a variant, and leaves it after `value`.
     package func variant<T>(_ type: String, _ value: @autoclosure () throws(Malformed) -> T) throws(Malformed) -> T {
-        guard csystemd_message_enter_container(raw, code("v"), type) > 0 else { throw Self.malformed }
+        try enter("v", type)
         let value = try value()
-        try check(csystemd_message_exit_container(raw))
+        try leave()
         return value
     }
 
     /// Reads an array of strings; at most the first `maximum` are returned.
     package func strings(maximum: Int = 256) throws(Malformed) -> [String] {
         var found: [String] = []
-        try each("s") { () throws(Malformed) in
+        try enter("a", "s")
+        while try hasNext() {
             let text = try string()
             if found.count < maximum { found.append(text) }
         }
         return found
-    }
-
-    /// Calls `body` for every element of an array to read it.
-    package func each(_ contents: String, _ body: () throws(Malformed) -> Void) throws(Malformed) {
-        guard csystemd_message_enter_container(raw, code("a"), contents) > 0 else { throw Self.malformed }
-        while try !isAtEnd() { try body() }
-        try check(csystemd_message_exit_container(raw))
-    }
-
-    /// Calls `body` for every entry of an `a{sv}` whose key and type are in `types`, to read the value. Other entries
-    /// are skipped.
-    package func properties(_ types: [String: String], _ body: (String) throws(Malformed) -> Void) throws(Malformed) {
-        try each("{sv}") { () throws(Malformed) in
-            try enter("e", "sv") { () throws(Malformed) in
-                let key = try string()
-                guard let type = types[key], try variantType() == type else { return try skip("v") }
-                try variant(type, body(key))
-            }
-        }
-    }
-
-    /// Calls `body` for every interface of an object, an `a{sa{sv}}`, with its name, to read its properties.
-    package func interfaces(_ body: (String) throws(Malformed) -> Void) throws(Malformed) {
-        try each("{sa{sv}}") { () throws(Malformed) in
-            try enter("e", "sa{sv}") { () throws(Malformed) in try body(try string()) }
-        }
-    }
-
-    /// Calls `body` for every interface of every object in the answer to GetManagedObjects, with object path and name.
-    package func eachInterface(_ body: (String, String) throws(Malformed) -> Void) throws(Malformed) {
-        try each("{oa{sa{sv}}}") { () throws(Malformed) in
-            try enter("e", "oa{sa{sv}}") { () throws(Malformed) in
-                let path = try string("o")
-                try interfaces { name throws(Malformed) in try body(path, name) }
-            }
-        }
     }
 
     /// The type of the value in the variant that follows.
@@ -149,13 +123,6 @@ package final class BusMessage {
     }
 
     package func skip(_ types: String) throws(Malformed) { try check(csystemd_message_skip(raw, types)) }
-
-    private func isAtEnd() throws(Malformed) -> Bool {
-        var type: CChar = 0
-        let code = csystemd_message_peek_type(raw, &type, nil)
-        try check(code)
-        return code == 0
-    }
 
     // MARK: Writing
 

@@ -229,7 +229,8 @@ import Text
             refusal: "bluetoothd does not list its objects"
         ) { answer throws(Malformed) in
             var gatt = GATTObjects(profile)
-            try answer.eachInterface { path, name throws(Malformed) in
+            var objects = try answer.objects()
+            while let (path, name) = try objects.next() {
                 try gatt.read(answer, path, name, adapter: adapterPath, device: devicePath)
             }
             return gatt
@@ -260,7 +261,7 @@ import Text
             BusMethod(target.path, BlueZName.characteristic, "WriteValue"),
             arguments: write,
             until: Loop.now + limit
-        ) { [weak self] _ throws(Malformed) in
+        ) { [weak self] _ in
             // The next notification is new, even if its value is the same.
             self?.last = nil
         }
@@ -350,14 +351,16 @@ import Text
     private func handleAdded(_ message: BusMessage) throws(Malformed) {
         let path = try message.string("o")
         guard path == devicePath else { return }
-        try message.interfaces { name throws(Malformed) in
+        var interfaces = try message.interfaces()
+        while let name = try interfaces.next() {
             try gatt.read(message, path, name, adapter: adapterPath, device: devicePath)
         }
     }
 
     private func handleDevice(_ message: BusMessage) throws(Malformed) {
         guard try message.string() == BlueZName.device else { return }
-        try message.properties(["Connected": "b", "ServicesResolved": "b"]) { key throws(Malformed) in
+        var properties = try message.properties(["Connected": "b", "ServicesResolved": "b"])
+        while let key = try properties.next() {
             let value = try message.bool()
             if key == "ServicesResolved" {
                 isResolved = value
@@ -379,10 +382,11 @@ import Text
 
     private func handleValue(_ message: BusMessage, of characteristic: String) throws(Malformed) {
         guard try message.string() == BlueZName.characteristic else { return }
-        try message.properties(["Value": "ay"]) { _ throws(Malformed) in
+        var properties = try message.properties(["Value": "ay"])
+        while try properties.next() != nil {
             let value = try message.bytes()
             // bluetoothd signals a notification once for each program that listens.
-            if value == last, !profile.isPassing { return }
+            if value == last, !profile.isPassing { continue }
             last = value
             calls.received(value, of: characteristic, from: peer)
         }

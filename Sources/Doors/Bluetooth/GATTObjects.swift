@@ -87,12 +87,12 @@ struct GATTObjects: Sendable {
         switch name {
         case BlueZName.adapter where path == adapter:
             hasAdapter = true
-            try message.properties(["Powered": "b"]) { _ throws(Malformed) in
-                isPowered = try message.bool()
-            }
+            var properties = try message.properties(["Powered": "b"])
+            while try properties.next() != nil { isPowered = try message.bool() }
         case BlueZName.device where path == device:
             hasDevice = true
-            try message.properties(Self.deviceTypes) { key throws(Malformed) in
+            var properties = try message.properties(Self.deviceTypes)
+            while let key = try properties.next() {
                 switch key {
                 case "Paired", "Trusted": if try message.bool() { isKept = true }
                 case "AddressType": isRandom = try message.string() == "random"
@@ -101,7 +101,8 @@ struct GATTObjects: Sendable {
                 }
             }
         case BlueZName.gattService where path.hasPrefix(device + "/"):
-            try message.properties(["UUID": "s"]) { _ throws(Malformed) in
+            var properties = try message.properties(["UUID": "s"])
+            while try properties.next() != nil {
                 if profile.services.contains(try message.string().lowercased()) { services.insert(path) }
             }
         case BlueZName.characteristic where path.hasPrefix(device + "/"):
@@ -119,7 +120,8 @@ struct GATTObjects: Sendable {
         let types = [
             "UUID": "s", "Service": "o", "Flags": "as", "MTU": "q", "Notifying": "b", "NotifyAcquired": "b",
         ]
-        try message.properties(types) { key throws(Malformed) in
+        var properties = try message.properties(types)
+        while let key = try properties.next() {
             switch key {
             case "UUID": found.uuid = try message.string().lowercased()
             case "Service": found.service = try message.string("o")

@@ -41,7 +41,8 @@ import Text
         let known = try await calls.ask(.managedObjects, until: deadline) {
             [adapterPath, uuid] answer throws(Malformed) in
             var known: String?
-            try answer.eachInterface { path, name throws(Malformed) in
+            var objects = try answer.objects()
+            while let (path, name) = try objects.next() {
                 if try Self.offers(uuid, answer, path, name, adapterPath) { known = path }
             }
             return known
@@ -76,7 +77,8 @@ import Text
         switch message.member {
         case "InterfacesAdded":
             let path = try message.string("o")
-            try message.interfaces { name throws(Malformed) in try note(message, path, name) }
+            var interfaces = try message.interfaces()
+            while let name = try interfaces.next() { try note(message, path, name) }
         case "PropertiesChanged": try note(message, message.path, try message.string())
         default: break
         }
@@ -99,7 +101,8 @@ import Text
             return false
         }
         var isOffered = false
-        try message.properties(["UUIDs": "as"]) { _ throws(Malformed) in
+        var properties = try message.properties(["UUIDs": "as"])
+        while try properties.next() != nil {
             if try message.strings().contains(where: { $0.lowercased() == uuid }) { isOffered = true }
         }
         return isOffered

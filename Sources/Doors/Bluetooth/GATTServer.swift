@@ -157,7 +157,8 @@ package struct GATTService: Sendable {
         else {
             return
         }
-        try message.properties(["Connected": "b"]) { _ throws(Malformed) in
+        var properties = try message.properties(["Connected": "b"])
+        while try properties.next() != nil {
             if try !message.bool() { calls.fail("the phone has ended the connection") }
         }
     }
@@ -210,7 +211,8 @@ package struct GATTService: Sendable {
         var mtu = 0
 
         init(_ call: BusMessage) throws(Malformed) {
-            try call.properties(["device": "o", "offset": "q", "mtu": "q"]) { key throws(Malformed) in
+            var properties = try call.properties(["device": "o", "offset": "q", "mtu": "q"])
+            while let key = try properties.next() {
                 switch key {
                 case "device": device = try call.string("o")
                 case "offset": offset = Int(try call.number("q", as: UInt16.self))

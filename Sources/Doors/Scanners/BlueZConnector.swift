@@ -117,7 +117,8 @@ struct BlueZConnections: Sendable {
     /// Reads the answer to GetManagedObjects; nil when it cannot be read.
     init?(_ answer: BusMessage) {
         do throws(Malformed) {
-            try answer.eachInterface { path, name throws(Malformed) in try read(answer, path, name) }
+            var objects = try answer.objects()
+            while let (path, name) = try objects.next() { try read(answer, path, name) }
         } catch {
             return nil
         }
@@ -135,7 +136,8 @@ struct BlueZConnections: Sendable {
             let types = [
                 "Address": "s", "AddressType": "s", "Connected": "b", "Paired": "b", "Trusted": "b", "UUIDs": "as",
             ]
-            try message.properties(types) { key throws(Malformed) in
+            var properties = try message.properties(types)
+            while let key = try properties.next() {
                 switch key {
                 case "Address": device.address = try message.string()
                 case "AddressType": device.isRandom = try message.string() == "random"
@@ -150,7 +152,8 @@ struct BlueZConnections: Sendable {
             devices[path] = device
         case BlueZName.characteristic:
             var isListenedTo = false
-            try message.properties(["Notifying": "b", "NotifyAcquired": "b"]) { _ throws(Malformed) in
+            var properties = try message.properties(["Notifying": "b", "NotifyAcquired": "b"])
+            while try properties.next() != nil {
                 if try message.bool() { isListenedTo = true }
             }
             // Such as /org/bluez/hci0/dev_C0_00_00_00_00_01/service000a/char000d.

@@ -50,8 +50,12 @@ import Text
         guard let answer, answer.kind == .return else { return end(BlueZFault.refused(answer)) }
         var adapters: [BlueZAdapter] = []
         do throws(Malformed) {
-            try answer.eachInterface { path, name throws(Malformed) in
-                guard name == BlueZName.adapter else { return try answer.skip("a{sv}") }
+            var objects = try answer.objects()
+            while let (path, name) = try objects.next() {
+                guard name == BlueZName.adapter else {
+                    try answer.skip("a{sv}")
+                    continue
+                }
                 var adapter = BlueZAdapter(path: path)
                 try adapter.read(answer)
                 adapters.append(adapter)

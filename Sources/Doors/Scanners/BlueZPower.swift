@@ -50,8 +50,12 @@ import Text
         below prefix: String
     ) throws(Malformed) -> Bool {
         var result = false
-        try message.eachInterface { path, name throws(Malformed) in
-            guard name == BlueZName.device, path.hasPrefix(prefix) else { return try message.skip("a{sv}") }
+        var objects = try message.objects()
+        while let (path, name) = try objects.next() {
+            guard name == BlueZName.device, path.hasPrefix(prefix) else {
+                try message.skip("a{sv}")
+                continue
+            }
             var device = BlueZDevice()
             try device.read(message)
             if device.isConnected { result = true }

@@ -105,11 +105,8 @@ extension BlueZScanner {
         retryAlarm = nil
         fault = nil
         do throws(Malformed) {
-            try answer.each("{oa{sa{sv}}}") { () throws(Malformed) in
-                try answer.enter("e", "oa{sa{sv}}") { () throws(Malformed) in
-                    try readInterfaces(of: try answer.string("o"), answer, isNew: false)
-                }
-            }
+            var objects = try answer.entries("oa{sa{sv}}")
+            while try objects.next() { try readInterfaces(of: try answer.string("o"), answer, isNew: false) }
         } catch {
             fail(BlueZFault.unknownFormat)
         }

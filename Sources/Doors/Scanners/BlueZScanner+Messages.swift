@@ -33,14 +33,15 @@ extension BlueZScanner {
     /// Reads the interfaces of an object, an `a{sa{sv}}`. `isNew` is false for an object from GetManagedObjects.
     func readInterfaces(of path: String, _ message: BusMessage, isNew: Bool) throws(Malformed) {
         var supportsMonitors = false
-        try message.interfaces { name throws(Malformed) in
+        var interfaces = try message.interfaces()
+        while let name = try interfaces.next() {
             switch name {
             case BlueZName.adapter:
                 var adapter = adapters[path] ?? BlueZAdapter(path: path)
                 try adapter.read(message)
                 guard rules.mayScan(adapter.shown()) else {
                     unused[path] = adapter
-                    return
+                    continue
                 }
                 adapters[path] = adapter
                 startDiscovery(path)
@@ -91,14 +92,15 @@ extension BlueZScanner {
 
     private func interfacesRemoved(_ message: BusMessage) throws(Malformed) {
         let path = try message.string("o")
-        try message.each("s") { () throws(Malformed) in
+        try message.enter("a", "s")
+        while try message.hasNext() {
             switch try message.string() {
             case BlueZName.device: devices.remove(path)
             case BlueZName.adapter:
                 unused[path] = nil
                 discoveries[path] = nil
                 monitors?.forget(path)
-                guard let adapter = adapters.removeValue(forKey: path) else { return }
+                guard let adapter = adapters.removeValue(forKey: path) else { continue }
                 observer?.adapterRemoved(adapter.number)
             default: break
             }

@@ -135,44 +135,38 @@ import Text
             return bus.refuse(call, "org.freedesktop.DBus.Error.UnknownObject")
         }
         _ = try? (call.string(), call.string())
-        try? call.enter("v", "b") { () throws(Malformed) in power(call.path, try call.bool()) }
+        if let isOn = try? call.variant("b", call.bool()) { power(call.path, isOn) }
         if held.contains("Set") { answers.append { [self] in bus.reply(to: call) } } else { bus.reply(to: call) }
     }
 
     private static func filter(_ call: BusMessage) throws(Malformed) -> [String: String] {
         var filter: [String: String] = [:]
-        try call.each("{sv}") { () throws(Malformed) in
-            try call.enter("e", "sv") { () throws(Malformed) in
-                let key = try call.string()
-                let type = try call.variantType()
-                try call.enter("v", type) { () throws(Malformed) in
-                    switch type {
-                    case "s": filter[key] = try call.string()
-                    case "n": filter[key] = "\(try call.number("n", as: Int16.self))"
-                    case "b": filter[key] = "\(try call.bool())"
-                    default: try call.skip(type)
-                    }
-                }
+        var entries = try call.entries("sv")
+        while try entries.next() {
+            let key = try call.string()
+            let type = try call.variantType()
+            try call.enter("v", type)
+            switch type {
+            case "s": filter[key] = try call.string()
+            case "n": filter[key] = "\(try call.number("n", as: Int16.self))"
+            case "b": filter[key] = "\(try call.bool())"
+            default: try call.skip(type)
             }
+            try call.leave()
         }
         return filter
     }
 
     private static func countPatterns(_ message: BusMessage) throws(Malformed) -> [String: Int] {
         var counts: [String: Int] = [:]
-        try message.each("{oa{sa{sv}}}") { () throws(Malformed) in
-            try message.enter("e", "oa{sa{sv}}") { () throws(Malformed) in
-                let path = try message.string("o")
-                try message.each("{sa{sv}}") { () throws(Malformed) in
-                    try message.enter("e", "sa{sv}") { () throws(Malformed) in
-                        _ = try message.string()
-                        try message.properties(["Patterns": "a(yyay)"]) { _ throws(Malformed) in
-                            try message.each("(yyay)") { () throws(Malformed) in
-                                try message.skip("(yyay)")
-                                counts[path, default: 0] += 1
-                            }
-                        }
-                    }
+        var objects = try message.objects()
+        while let (path, _) = try objects.next() {
+            var properties = try message.properties(["Patterns": "a(yyay)"])
+            while try properties.next() != nil {
+                try message.enter("a", "(yyay)")
+                while try message.hasNext() {
+                    try message.skip("(yyay)")
+                    counts[path, default: 0] += 1
                 }
             }
         }

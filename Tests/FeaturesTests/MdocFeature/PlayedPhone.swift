@@ -140,8 +140,8 @@ import Text
         guard signal.member == "PropertiesChanged", connected == Self.phone, (try? signal.string()) != nil else {
             return
         }
-        try? signal.properties(["Value": "ay"]) { _ throws(Malformed) in
-            let bytes = try signal.bytes()
+        guard var properties = try? signal.properties(["Value": "ay"]) else { return }
+        while (try? properties.next()) != nil, let bytes = try? signal.bytes() {
             if signal.path == characteristics[Self.uuid(5)] { states.append(bytes) } else { receive(bytes) }
         }
     }
@@ -189,14 +189,18 @@ import Text
             BusMethod(root, BlueZName.objects, "GetManagedObjects", of: reader),
             answer: { [self] answer in
                 characteristics = [:]
-                try? answer?.eachInterface { path, _ throws(Malformed) in
-                    try answer?.properties(["UUID": "s"]) { _ throws(Malformed) in
-                        if let uuid = try answer?.string() { characteristics[uuid] = path }
-                    }
-                }
+                if let answer { try? readCharacteristics(answer) }
                 bus.reply(to: call)
             }
         )
+    }
+
+    private func readCharacteristics(_ answer: BusMessage) throws(Malformed) {
+        var objects = try answer.objects()
+        while let (path, _) = try objects.next() {
+            var properties = try answer.properties(["UUID": "s"])
+            while try properties.next() != nil { characteristics[try answer.string()] = path }
+        }
     }
 
     private func readAdvertisement(_ call: BusMessage) {
@@ -205,18 +209,20 @@ import Text
             BusMethod(path, BlueZName.properties, "GetAll", of: reader),
             arguments: { $0.append(BlueZName.advertisement) },
             answer: { [self] answer in
-                try? answer?.properties(["ServiceUUIDs": "as", "Type": "s"]) { key throws(Malformed) in
-                    if key == "Type" { return properties[key] = try answer?.string() }
-                    try answer?.each("s") { () throws(Malformed) in
-                        if let uuid = try answer?.string() { advertised.append(uuid) }
-                    }
-                }
+                if let answer { try? readAdvertisement(of: answer) }
                 bus.reply(to: call)
                 if !strangers.isEmpty { return playStranger(strangers.removeFirst()) }
                 if isClient, advertised == [service] { useService() }
                 waiters.check()
             }
         )
+    }
+
+    private func readAdvertisement(of answer: BusMessage) throws(Malformed) {
+        var entries = try answer.properties(["ServiceUUIDs": "as", "Type": "s"])
+        while let key = try entries.next() {
+            if key == "Type" { properties[key] = try answer.string() } else { advertised += try answer.strings() }
+        }
     }
 
     private func playStranger(_ values: [[UInt8]]) {
