@@ -139,9 +139,12 @@ struct AuthenticationResult: Equatable {
     ) async throws(EServiceFailure) {
         // EAC1
         workflow.progress(20)
-        let challenge = try await command(card, .didAuthenticateEAC1CardCommandFailed, .cardCommunication) {
-            () throws(ChipError) in try await card.card.getChallenge()
-        }
+        let challenge = try await command(
+            card,
+            .didAuthenticateEAC1CardCommandFailed,
+            .cardCommunication,
+            await card.card.getChallenge()
+        )
         let authorities = pace.certificationAuthorities
         let references = [authorities.current, authorities.previous].compactMap { $0 }
         let output = EAC1Output(
@@ -168,12 +171,12 @@ struct AuthenticationResult: Equatable {
             signature: signature
         )
         workflow.progress(40)
-        let (security, chip) = try await command(card, .didAuthenticateEAC2CardCommandFailed, .terminalRefused) {
-            () throws(ChipError) in
-            try await card.card.authenticateTerminal(proof)
-            let security = try await card.card.readCardSecurity()
-            return (security, try await card.card.authenticateChip(security, ephemeralKey: proof.ephemeralKey))
-        }
+        let (security, chip) = try await command(
+            card,
+            .didAuthenticateEAC2CardCommandFailed,
+            .terminalRefused,
+            await authenticate(card.card, proof)
+        )
         let result = EAC2Output(
             efCardSecurity: security.bytes,
             authenticationToken: chip.token,
@@ -203,6 +206,16 @@ struct AuthenticationResult: Equatable {
         }
     }
 
+    /// Proves the rights of the server to the card, and the card to the server.
+    private func authenticate(
+        _ card: EIDCard,
+        _ proof: TerminalProof
+    ) async throws(ChipError) -> (CardSecurity, ChipProof) {
+        try await card.authenticateTerminal(proof)
+        let security = try await card.readCardSecurity()
+        return (security, try await card.authenticateChip(security, ephemeralKey: proof.ephemeralKey))
+    }
+
     /// The largest number of commands of one server for one card. A server that reads all files in pieces of ten bytes
     /// needs fewer.
     private static let maximumCommands = 10_000
@@ -221,9 +234,12 @@ struct AuthenticationResult: Equatable {
             guard let apdu = CommandAPDU(bytes: input.command) else {
                 throw EServiceFailure(.transmitCardCommandFailed, .unexpectedMessage, detail: "no command APDU")
             }
-            let answer = try await command(card, .transmitCardCommandFailed, .cardCommunication) {
-                () throws(ChipError) in try await card.card.passThrough(apdu)
-            }
+            let answer = try await command(
+                card,
+                .transmitCardCommandFailed,
+                .cardCommunication,
+                await card.card.passThrough(apdu)
+            )
             answers.append(answer.bytes)
             size += answer.bytes.count
             guard size <= Self.maximumAnswers else {
@@ -243,11 +259,11 @@ struct AuthenticationResult: Equatable {
         _ card: HeldEIDCard,
         _ reason: FailureCode,
         _ status: FailureStatus,
-        _ body: () async throws(ChipError) -> T
+        _ answer: @autoclosure () async throws(ChipError) -> T
     ) async throws(EServiceFailure) -> T {
         guard !Task.isCancelled else { throw EServiceFailure(.userCancelled, .cancelledByUser) }
         do throws(ChipError) {
-            return try await body()
+            return try await answer()
         } catch {
             switch error {
             case .card(.tooLong), .status(StatusWord(0x6700)):

@@ -59,14 +59,15 @@ package struct AntelopeNode: Sendable {
     /// Requests the state of the chain.
     /// - Throws: `.wrongChain` if the node belongs to another chain.
     package func info() async throws(NodeFailure) -> NodeInfo {
-        let info = try Self.read(try await call("get_info", .object([])), NodeInfo.init)
+        let bytes = try await call("get_info", .object([]))
+        let info = try Self.reading(NodeInfo(bytes))
         guard info.chain == chain else { throw .wrongChain(info.chain) }
         return info
     }
 
     package func account(_ name: AccountName) async throws(NodeFailure) -> NodeAccount {
         let bytes = try await call("get_account", Self.object([("account_name", "\(name)")]))
-        return try Self.read(bytes, NodeAccount.init)
+        return try Self.reading(NodeAccount(bytes))
     }
 
     /// Requests the ABI of a contract in the packed form, and in JSON from nodes that do not support the packed form.
@@ -75,16 +76,16 @@ package struct AntelopeNode: Sendable {
         do throws(NodeFailure) {
             let answer = try await call("get_raw_abi", question)
             return try await Self.working { () throws(NodeFailure) in
-                let packed = try Self.read(answer, NodeAnswer.rawABI)
-                return try Self.read(packed, orElse: NodeFailure.unusableABI, ABI.init(packed:))
+                let packed = try Self.reading(NodeAnswer.rawABI(answer))
+                return try Self.reading(ABI(packed: packed), orElse: NodeFailure.unusableABI)
             }
         } catch {
             guard case .refused(let refusal) = error, refusal.status == 404 else { throw error }
         }
         let answer = try await call("get_abi", question)
         return try await Self.working { () throws(NodeFailure) in
-            let json = try Self.read(answer, NodeAnswer.abi)
-            return try Self.read(json, orElse: NodeFailure.unusableABI, ABI.init)
+            let json = try Self.reading(NodeAnswer.abi(answer))
+            return try Self.reading(ABI(json), orElse: NodeFailure.unusableABI)
         }
     }
 
@@ -97,7 +98,7 @@ package struct AntelopeNode: Sendable {
 
     package func stats(of code: SymbolCode, at contract: AccountName) async throws(NodeFailure) -> CurrencyStats {
         let bytes = try await call("get_currency_stats", Self.object([("code", "\(contract)"), ("symbol", "\(code)")]))
-        return try Self.read(bytes) { bytes throws(Malformed) in try CurrencyStats(bytes, of: code) }
+        return try Self.reading(CurrencyStats(bytes, of: code))
     }
 
     package func balance(
@@ -107,7 +108,7 @@ package struct AntelopeNode: Sendable {
     ) async throws(NodeFailure) -> CurrencyBalance {
         let question = Self.object([("code", "\(contract)"), ("account", "\(account)"), ("symbol", "\(code)")])
         let bytes = try await call("get_currency_balance", question)
-        return try Self.read(bytes) { bytes throws(Malformed) in try CurrencyBalance(bytes, of: code) }
+        return try Self.reading(CurrencyBalance(bytes, of: code))
     }
 
     /// Sends a signed transaction, once.
@@ -121,7 +122,7 @@ package struct AntelopeNode: Sendable {
         ])
         do throws(NodeFailure) {
             let bytes = try await call("push_transaction", body)
-            switch try Self.read(bytes, { bytes throws(Malformed) in try PushAnswer(bytes, id: id) }) {
+            switch try Self.reading(PushAnswer(bytes, id: id)) {
             case .executed: return .executed
             case .failed(let words): return .refused(NodeRefusal(status: 200, code: nil, text: words))
             }
@@ -143,12 +144,11 @@ package struct AntelopeNode: Sendable {
         .object(members.map { JSON.Member($0.0, .string($0.1)) })
     }
 
-    private static func read<Answer, Value>(
-        _ answer: Answer,
-        orElse failure: (String) -> NodeFailure = NodeFailure.malformed,
-        _ body: (Answer) throws(Malformed) -> Value
+    private static func reading<Value>(
+        _ answer: @autoclosure () throws(Malformed) -> Value,
+        orElse failure: (String) -> NodeFailure = NodeFailure.malformed
     ) throws(NodeFailure) -> Value {
-        try translating({ (error: Malformed) in failure(error.text) }, body(answer))
+        try translating({ (error: Malformed) in failure(error.text) }, answer())
     }
 
     /// Sends a question and returns the body of the answer.

@@ -135,8 +135,10 @@ struct RequestCheck {
             try throwUnlessDeveloperMode(EServiceFailure(.certificateCheckFailedHashMismatch, .descriptionHashMismatch))
         }
         let description = try translating(
-            { EServiceFailure(.certificateCheckFailedNoDescription, .noCertificateDescription, detail: $0.text) },
-            { () throws(Malformed) in try CertificateDescription(bytes) }
+            { (error: Malformed) in
+                EServiceFailure(.certificateCheckFailedNoDescription, .noCertificateDescription, detail: error.text)
+            },
+            CertificateDescription(bytes)
         )
         guard let url = description.subjectURL, !url.isEmpty else {
             throw EServiceFailure(.certificateCheckFailedNoSubjectURLInDescription, .noSubjectURL)

@@ -44,7 +44,7 @@ import Text
         self.limits = limits
         proxies = network.proxies
         log = { _ in }
-        trust = { () throws(HTTPFault) in try authorities.trust() }
+        trust = authorities.trust
     }
 
     /// Ends the transfer that runs, and refuses new ones.

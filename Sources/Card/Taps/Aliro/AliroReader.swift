@@ -65,7 +65,7 @@ package struct AliroReader: Sendable {
     package func read(
         for site: AliroSite,
         bonds: [AliroBond] = [],
-        tap: @Sendable () throws(CryptoError) -> AliroTap = { () throws(CryptoError) in try AliroTap() },
+        tap: @Sendable () throws(CryptoError) -> AliroTap = AliroTap.init,
         isListed: @Sendable (ECPublicKey) async -> Bool = { _ in false }
     ) async throws(CardError) -> AliroReading {
         do throws(Stop) {

@@ -254,9 +254,7 @@ struct KeycardServices: Sendable {
 
     /// Refuses a 3.x card with a certificate of a foreign authority. Many 3.x cards have no certificate.
     func checkCertificate(_ card: HeldKeycard) async throws(Failure) {
-        try await step("IDENTIFY CARD", card) { () async throws(KeycardError) in
-            _ = try await card.applet.identify()
-        }
+        _ = try await step("IDENTIFY CARD", card, await card.applet.identify())
     }
 
     // MARK: The PIN
