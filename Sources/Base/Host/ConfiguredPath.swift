@@ -97,10 +97,29 @@ package enum ConfiguredPath {
         if let reason = reason(againstFolder: folder, for: .write) { throw refuse("\(folder): \(reason)") }
     }
 
-    /// Refuses a path that is something else than a device. A device may be missing: it may be plugged in later.
-    package static func checkDevice(_ path: String, of setting: String) throws(StartError) {
-        guard let status = status(of: path), status.st_mode & S_IFMT != S_IFCHR else { return }
-        throw .inConfiguration("\(path) is no device", of: setting, hint: "correct \(setting)")
+    /// Kinds of devices.
+    package enum Device: Sendable {
+        case serial, tpm
+
+        /// What the kernel calls them.
+        fileprivate var subsystems: Set<String> { self == .serial ? ["tty"] : ["tpm", "tpmrm"] }
+        fileprivate var name: String { self == .serial ? "serial line" : "TPM" }
+    }
+
+    /// Refuses a path that is something else than a device of this kind. A device may be missing: it may be plugged in
+    /// later. It is not opened, since that would switch the lines of a serial port.
+    package static func checkDevice(_ path: String, _ kind: Device, of setting: String) throws(StartError) {
+        guard let status = status(of: path) else { return }
+        func refuse(_ words: String) -> StartError {
+            .inConfiguration("\(path) is no \(words)", of: setting, hint: "correct \(setting)")
+        }
+        guard status.st_mode & S_IFMT == S_IFCHR else { throw refuse("device") }
+        // makedev(3)
+        let device = status.st_rdev
+        let (major, minor) = (device >> 8 & 0xFFF | device >> 32 & ~0xFFF, device & 0xFF | device >> 12 & 0xFFF_FF00)
+        // Pseudo terminals have no entry there.
+        let subsystem = Sysfs.link("/sys/dev/char", "\(major):\(minor)", "subsystem")
+        guard subsystem.map(kind.subsystems.contains) ?? true else { throw refuse(kind.name) }
     }
 
     // MARK: What is at a path

@@ -102,4 +102,12 @@ extension StartError {
         error.setting = setting
         return error
     }
+
+    /// Refuses a line with a key above the first section.
+    package static func beforeSections(_ key: String, _ place: String, _ page: String) -> StartError {
+        .inConfiguration(
+            "\(place): '\(key)' stands before the first section",
+            hint: "move it below its [section]; see \(page)"
+        )
+    }
 }

@@ -72,16 +72,26 @@ package enum PlainFile {
 
     /// Reads at most `limit` bytes to the end of an open file.
     package static func read(_ descriptor: Int32, limit: Int) -> Content {
-        var bytes: [UInt8] = []
-        var buffer = [UInt8](repeating: 0, count: 1 << 16)
-        while bytes.count <= limit {
-            let count = Glibc.read(descriptor, &buffer, buffer.count)
-            if count < 0, errno == EINTR { continue }
-            guard count >= 0 else { return .failed(errorText()) }
-            if count == 0 { return .bytes(bytes) }
-            bytes += buffer.prefix(count)
-        }
+        let content = beginning(descriptor, count: limit + 1)
+        guard case .bytes(let bytes) = content, bytes.count > limit else { return content }
         return .tooLong
+    }
+
+    /// Reads the first `count` bytes of an open file, or all if it has fewer.
+    package static func beginning(_ descriptor: Int32, count: Int) -> Content {
+        var bytes: [UInt8] = []
+        var status = stat()
+        // A large file is not copied while the array grows.
+        if fstat(descriptor, &status) == 0 { bytes.reserveCapacity(min(Int(status.st_size), count)) }
+        var buffer = [UInt8](repeating: 0, count: 1 << 16)
+        while bytes.count < count {
+            let number = Glibc.read(descriptor, &buffer, min(buffer.count, count - bytes.count))
+            if number < 0, errno == EINTR { continue }
+            guard number >= 0 else { return .failed(errorText()) }
+            if number == 0 { break }
+            bytes += buffer.prefix(number)
+        }
+        return .bytes(bytes)
     }
 
     private static let notPlain = Opened.failed("it is not a plain file")

@@ -72,11 +72,26 @@ import Text
 
     package func recover(_ step: RecoveryStep, adapter: Int?) -> Bool { false }
 
-    /// Refuses a file that cannot be replayed.
-    package nonisolated static func check(_ path: String) throws(ScannerFault) { _ = try read(path) }
+    /// How much of a file shows that it can be replayed.
+    private nonisolated static let beginning = 1 << 20
+
+    /// Refuses a file that cannot be replayed, by its beginning.
+    package nonisolated static func check(_ path: String) throws(ScannerFault) {
+        guard case .file(let descriptor) = PlainFile.open(path) else { throw unreadable(path) }
+        defer { close(descriptor) }
+        var status = stat()
+        guard fstat(descriptor, &status) == 0, status.st_size <= longestFile else { throw unreadable(path) }
+        guard status.st_size > beginning, case .bytes(let bytes) = PlainFile.beginning(descriptor, count: beginning),
+            (try? records(in: bytes, path)) != nil
+        else { return _ = try read(path) }
+    }
 
     private nonisolated static func read(_ path: String) throws(ScannerFault) -> Capture {
         guard case .bytes(let bytes) = PlainFile.read(path, limit: longestFile) else { throw unreadable(path) }
+        return try records(in: bytes, path)
+    }
+
+    private nonisolated static func records(in bytes: [UInt8], _ path: String) throws(ScannerFault) -> Capture {
         var capture = Capture(file: bytes)
         do throws(Malformed) {
             // The complete records of a truncated capture are replayed.

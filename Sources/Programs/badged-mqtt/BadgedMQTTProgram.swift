@@ -38,6 +38,8 @@ import Vault
             }
             var errors: [StartError] = []
             let configuration = MQTTConfiguration(path: path, errors: &errors)
+            var notes: [String] = []
+            if case .check = action { notes = configuration.tryFiles(&errors) }
             guard errors.isEmpty else {
                 for error in errors { Log.report(error) }
                 exit(78)
@@ -45,11 +47,6 @@ import Vault
             switch action {
             case .run: try run(configuration, path)
             case .check:
-                let notes = configuration.tryFiles(&errors)
-                guard errors.isEmpty else {
-                    for error in errors { Log.report(error) }
-                    exit(78)
-                }
                 for note in notes { print("note: \(note)") }
                 print("\(path) is right")
             case .status: try showStatus(configuration)

@@ -31,7 +31,7 @@ import Text
             }
             var errors: [StartError] = []
             let configuration = OSDPConfiguration(path: path, errors: &errors)
-            if errors.isEmpty, isCheck { checkFiles(configuration, &errors) }
+            if isCheck { checkFiles(configuration, &errors) }
             guard errors.isEmpty else {
                 for error in errors { Log.report(error) }
                 exit(78)
@@ -75,7 +75,7 @@ import Text
         }
         for bus in configuration.panels.map(\.bus) + configuration.readers {
             if case .device(let path)? = bus.line {
-                attempt(try ConfiguredPath.checkDevice(path, of: "[\(bus.name)] device"))
+                attempt(try ConfiguredPath.checkDevice(path, .serial, of: "[\(bus.name)] device"))
             }
             let isCredential = bus.keyFile?.hasPrefix("/run/credentials/") ?? false
             if isCredential, systemEnvironment("CREDENTIALS_DIRECTORY") == nil {
@@ -85,14 +85,15 @@ import Text
             do throws(StartError) { _ = try bus.key() } catch { errors.append(error) }
         }
         let folder = KeyFolder(path: configuration.folder)
-        if let fault = folder.fault() { errors.append(fault) }
+        if !configuration.faulty.contains(""), let fault = folder.fault() { errors.append(fault) }
         if let socket = configuration.socket {
             attempt(try ConfiguredPath.checkSocket(socket, isMade: false, of: "[server] socket"))
         }
         if let socket = configuration.socket, access(socket, F_OK) != 0 {
             print("note: socket \(socket): \(errorText()): badged does not run, or has another socket")
         }
-        for panel in configuration.panels where panel.lacksKey && !folder.hasKey(of: panel.bus.name) {
+        for panel in configuration.panels
+        where panel.lacksKey && !configuration.faulty.contains(panel.bus.name) && !folder.hasKey(of: panel.bus.name) {
             errors.append(LineFiles.noKey(panel.bus.name))
         }
     }

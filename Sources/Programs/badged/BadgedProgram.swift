@@ -49,7 +49,7 @@ import Scanners
         let policy = AccessPolicy(rules: configuration.access, warnings: &unknownNames)
         let warnings =
             policy.unknownNames + configuration.radio.warnings(exists: HostAdapters.exists)
-            + anchorWarnings(configuration.trustAnchors)
+            + anchorWarnings(configuration)
         for error in errors { Log.report(error) }
         for (setting, warning) in warnings {
             let place = configuration.settings[setting].map { "\($0.place): " } ?? ""
@@ -61,10 +61,23 @@ import Scanners
         return 0
     }
 
-    /// The certificates in `[eid] trust_anchors` that badged ignores.
-    private static func anchorWarnings(_ folder: String) -> [(String, String)] {
-        guard access(folder, F_OK) == 0 else { return [] }
-        return TrustAnchors(folder: folder).warnings.map { ("[eid] trust_anchors", $0) }
+    /// The files in the folders of authorities that badged ignores.
+    private static func anchorWarnings(_ configuration: Configuration) -> [(String, String)] {
+        let now = Int(Glibc.time(nil))
+        let folders: [(setting: String, path: String, warnings: (String) -> [String])] = [
+            ("[eid] trust_anchors", configuration.trustAnchors, { TrustAnchors(folder: $0).warnings }),
+            (
+                "[documents] anchors", configuration.documentAnchors,
+                { DocumentAnchorFolder($0) { _ in }.warnings(at: now) }
+            ),
+            ("[mdoc] anchors", configuration.mdocAnchors, { MdocAnchorFolder($0) { _ in }.warnings(at: now) }),
+        ]
+        return folders.flatMap { folder in
+            // A folder that cannot be used is an error.
+            let isThere = access(folder.path, F_OK) == 0
+            let isUsable = isThere && ConfiguredPath.reason(againstFolder: folder.path, for: .read) == nil
+            return isUsable ? folder.warnings(folder.path).map { (folder.setting, $0) } : []
+        }
     }
 
     /// EX_CONFIG of sysexits.h.

@@ -106,7 +106,14 @@ extension ConfiguredParts {
             attempt(&errors, try ConfiguredPath.checkSocket(path, isMade: true, of: "[server] socket"))
         }
         if configuration.keys.tpm != .no {
-            attempt(&errors, try ConfiguredPath.checkDevice(configuration.keys.tpmDevice, of: "[keys] tpm_device"))
+            let path = configuration.keys.tpmDevice
+            attempt(&errors, try ConfiguredPath.checkDevice(path, .tpm, of: "[keys] tpm_device"))
+        }
+        for device in configuration.nfcDevices {
+            // Such as `pn532_uart:/dev/ttyUSB0:115200`.
+            let parts = device.split(separator: ":")
+            guard parts.count > 1, parts[0].hasSuffix("_uart"), parts[1].hasPrefix("/") else { continue }
+            attempt(&errors, try ConfiguredPath.checkDevice(String(parts[1]), .serial, of: "[nfc] devices"))
         }
         if let path = configuration.radio.replay {
             attempt(&errors, try checkCapture(path, of: "[ble] replay"))

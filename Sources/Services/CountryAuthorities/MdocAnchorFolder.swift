@@ -134,6 +134,9 @@ package final class MdocAnchorFolder: Sendable {
         }
     }
 
+    /// Why files or entries are ignored, without a note of it. `time` is in seconds since 1970.
+    package func warnings(at time: Int) -> [String] { read(stamps(), at: time).1.summary.warnings }
+
     private func keep(_ new: State, _ state: inout State) {
         if state.summary.warnings != new.summary.warnings { new.summary.warnings.forEach(warn) }
         state = new

@@ -59,6 +59,7 @@ package struct MQTTConfiguration: Sendable, Equatable {
     package var keptDays = 0
     package var folder = MQTTConfiguration.standardFolder
     private static let standardFolder = "/var/lib/badged-mqtt"
+    private static let folderKey = "[queue] folder"
     package var isHomeAssistantEnabled = false
     package var homeAssistantPrefix = "homeassistant"
     /// nil: that of this system.
@@ -66,6 +67,8 @@ package struct MQTTConfiguration: Sendable, Equatable {
 
     /// The keys that have a value, and what is written there.
     private var written: [String: String] = [:]
+    /// The keys whose line cannot be used. Nothing more is told of them.
+    private var faulty: Set<String> = []
 
     static let sections: [String: [String: SettingRule<MQTTConfiguration>]] = [
         "broker": [
@@ -120,11 +123,13 @@ package struct MQTTConfiguration: Sendable, Equatable {
             check(path, &errors)
         } catch {
             errors.append(error)
+            // Without the file it is not known.
+            faulty = [Self.folderKey]
         }
     }
 
     package mutating func read(_ bytes: [UInt8], _ file: String, _ errors: inout [StartError]) {
-        var section = ""
+        var section: String?
         var seen: Set<String> = []
         for (number, content) in INIFile(bytes: bytes).lines {
             let place = "\(file), line \(number)"
@@ -138,6 +143,8 @@ package struct MQTTConfiguration: Sendable, Equatable {
                         throw .inConfiguration("\(place): unknown section [\(name)]", hint: hint)
                     }
                 case .value(let key, let text):
+                    guard let section else { throw .beforeSections(key, place, "docs/fleet.md") }
+                    // The error of an unknown section is at its header.
                     guard let keys = Self.sections[section] else { continue }
                     guard let rule = keys[key] else {
                         let hint = Suggestion.question(key, among: keys.keys) + "see docs/fleet.md"
@@ -150,7 +157,9 @@ package struct MQTTConfiguration: Sendable, Equatable {
                     // A key without a value has its default.
                     guard !text.isEmpty else { continue }
                     written[name] = text
+                    faulty.insert(name)
                     try rule.read(&self, ConfigurationValue(text, "\(place): \(name)"))
+                    faulty.remove(name)
                 }
             } catch {
                 errors.append(error)
@@ -163,34 +172,34 @@ package struct MQTTConfiguration: Sendable, Equatable {
         func refuse(_ text: String, _ hint: String) {
             errors.append(.inConfiguration("\(file): \(text)", hint: hint))
         }
-        guard let host else {
-            // What is wrong with an address has been said.
-            if written["[broker] url"] != nil { return }
-            return refuse("no broker is named", "write url = mqtts://HOST:PORT below [broker]")
-        }
-        if !usesTLS, !allowsPlain, !LoopbackSockets.areReached(by: host) {
+        // What is wrong with a line has been said.
+        if let host, !usesTLS, !allowsPlain, isSound("plain"), !LoopbackSockets.areReached(by: host) {
             refuse("mqtt:// is only for this computer", "use mqtts://HOST:PORT, or write plain = yes below [broker]")
+        } else if host == nil, isSound("url") {
+            refuse("no broker is named", "write url = mqtts://HOST:PORT below [broker]")
         }
-        if (certificateFile == nil) != (keyFile == nil) {
+        if (certificateFile == nil) != (keyFile == nil), isSound("certificate", "key") {
             refuse("[broker] certificate and key belong together", "name both files or none")
         }
-        if credentials == .hashed, siteKeyFile == nil {
+        if credentials == .hashed, siteKeyFile == nil, !faulty.contains("[publish] site_key") {
             refuse("credentials = hashed needs a site key", "name the file of 32 bytes in [publish] site_key")
         }
-        if !Self.isHostName(name) {
+        if !Self.isHostName(name), !faulty.contains("[publish] host") {
             refuse("the host name is no name for a topic", "write host = NAME below [publish]")
         }
-        let limit = 10_000_000
         for (path, setting) in [(authorityFile, "[broker] ca"), (certificateFile, "[broker] certificate")] {
             guard let path else { continue }
-            switch PlainFile.read(path, limit: limit) {
+            switch PlainFile.read(path, limit: 10_000_000) {
             case .bytes: break
             case .missing: errors.append(ConfiguredPath.refusal(path, nil, of: setting))
-            case .tooLong: refuse("\(path) is too long", "correct \(setting)")
+            case .tooLong: errors.append(ConfiguredPath.refusal(path, "it is longer than 10 MB", of: setting))
             case .failed(let reason): errors.append(ConfiguredPath.refusal(path, reason, of: setting))
             }
         }
     }
+
+    /// Whether no line of these keys of [broker] is one that cannot be used.
+    private func isSound(_ keys: String...) -> Bool { keys.allSatisfy { !faulty.contains("[broker] \($0)") } }
 
     /// Reads and tries what the settings name: certificates and keys, password, key of the site, folder of the queue.
     ///
@@ -212,14 +221,19 @@ package struct MQTTConfiguration: Sendable, Equatable {
             do throws(StartError) { _ = try value() } catch { errors.append(error) }
         }
         var part = self
-        if !isHere(keyFile) || !isHere(certificateFile) {
+        let isPair = certificateFile != nil && keyFile != nil
+        if !isHere(keyFile) || !isHere(certificateFile) || !isPair {
             part.certificateFile = nil
             part.keyFile = nil
         }
-        if usesTLS { attempt(try TLSSettings(part).check()) }
+        // A file that cannot be read has been told.
+        let isReadable = !errors.contains { ["[broker] ca", "[broker] certificate"].contains($0.setting) }
+        if host != nil, usesTLS, isReadable { attempt(try TLSSettings(part).check()) }
         if isHere(passwordFile) { attempt(try BrokerConnection.password(self)) }
         if isHere(siteKeyFile) { attempt(try siteKey()) }
-        if folder == Self.standardFolder, access(folder, F_OK) != 0 {
+        if faulty.contains(Self.folderKey) {
+            // This has been told, too.
+        } else if folder == Self.standardFolder, access(folder, F_OK) != 0 {
             notes.append("\(folder) is made when the service starts")
         } else if let reason = ConfiguredPath.reason(againstFolder: folder, for: .write) {
             let hint = "correct [queue] folder; it must belong to the user of badged-mqtt"

@@ -104,6 +104,9 @@ package struct OSDPConfiguration: Sendable, Equatable {
     /// nil: that of this system.
     package var socket: String?
     package var logLevel = Log.Level.notice
+    /// The names of the panels, readers and formats with a line that cannot be used; empty: another section has one.
+    /// Nothing is told of what such a section lacks.
+    package private(set) var faulty: Set<String> = []
 
     package init() {}
 
@@ -120,14 +123,15 @@ package struct OSDPConfiguration: Sendable, Equatable {
                 throw .inConfiguration("there is no file \(path)", hint: "see osdp.conf(5)")
             }
             read(bytes, path, &errors)
-            if errors.isEmpty { check(path, &errors) }
+            check(path, &errors)
         } catch {
             errors.append(error)
+            faulty = [""]
         }
     }
 
     package mutating func read(_ bytes: [UInt8], _ file: String, _ errors: inout [StartError]) {
-        var section = ""
+        var section: String?
         var name = ""
         var seen: Set<String> = []
         var drafts: [String: Draft] = [:]
@@ -138,11 +142,16 @@ package struct OSDPConfiguration: Sendable, Equatable {
                 switch content {
                 case .fault(let text, let hint): throw .inConfiguration("\(place): \(text)", hint: hint)
                 case .section(let header):
-                    (section, name) = ("", "")
+                    section = ""
+                    name = ""
                     let words = CardRule.words(header)
                     section = try begin(words, header, place, &seen)
                     name = words.count == 2 ? words[1] : ""
                 case .value(let key, let text):
+                    guard let section else {
+                        throw .beforeSections(key, place, "osdp.conf(5)")
+                    }
+                    // The error of an unknown section is at its header.
                     guard !section.isEmpty else { continue }
                     let value = ConfigurationValue(text, "\(place): [\(section)] \(key)")
                     if section == "rules", key == "rule" {
@@ -168,6 +177,7 @@ package struct OSDPConfiguration: Sendable, Equatable {
                 }
             } catch {
                 errors.append(error)
+                faulty.insert(name)
             }
         }
         finish(drafts, ruleTexts, &errors)
@@ -275,7 +285,7 @@ package struct OSDPConfiguration: Sendable, Equatable {
         _ ruleTexts: [ConfigurationValue],
         _ errors: inout [StartError]
     ) {
-        for (name, draft) in drafts.sorted(by: { $0.key < $1.key }) {
+        for (name, draft) in drafts.sorted(by: { $0.key < $1.key }) where !faulty.contains(name) {
             let place = draft.fields?.place ?? "[format \(name)]"
             do throws(Malformed) {
                 guard CardFormat(named: name) == nil else { throw Malformed("badged-osdp has a format of this name") }
@@ -292,7 +302,7 @@ package struct OSDPConfiguration: Sendable, Equatable {
         for value in ruleTexts {
             do throws(Malformed) {
                 let rule = try CardRule(value.text, formats)
-                if let panel = rule.panel, !panels.contains(where: { $0.bus.name == panel }) {
+                if let panel = rule.panel, !faulty.contains(""), !panels.contains(where: { $0.bus.name == panel }) {
                     errors.append(value.refuse("panel=NAME with the name of a panel of this file"))
                 } else if !taken.insert(rule) {
                     errors.append(value.refuse("a rule for taps that no rule above takes, or move it above these"))
@@ -309,14 +319,16 @@ package struct OSDPConfiguration: Sendable, Equatable {
         func refuse(_ text: String, _ hint: String) {
             errors.append(.inConfiguration("\(file): \(text)", hint: hint))
         }
-        if panels.isEmpty, readers.isEmpty {
+        let panels = panels.filter { !faulty.contains($0.bus.name) }
+        let readers = readers.filter { !faulty.contains($0.name) }
+        if panels.isEmpty, readers.isEmpty, faulty.isEmpty {
             refuse("there is neither a panel nor a reader", "write a section [panel NAME] with device = /dev/...")
         }
         var users: [OSDPLine: [String]] = [:]
         for bus in panels.map(\.bus) {
             if let line = bus.line { users[line, default: []].append(bus.name) }
         }
-        for group in readerLines {
+        for group in Self.lines(of: readers) {
             users[group.line, default: []].append(group.members[0].name)
             if Set(group.members.map(\.address)).count < group.members.count {
                 refuse("two readers at \(group.line.text) have one address", "give each reader an address of its own")
@@ -362,7 +374,9 @@ package struct OSDPConfiguration: Sendable, Equatable {
     }
 
     /// The readers in the wall by their line, in the order of the file.
-    package var readerLines: [(line: OSDPLine, members: [Bus])] {
+    package var readerLines: [(line: OSDPLine, members: [Bus])] { Self.lines(of: readers) }
+
+    private static func lines(of readers: [Bus]) -> [(line: OSDPLine, members: [Bus])] {
         var groups: [(line: OSDPLine, members: [Bus])] = []
         for reader in readers {
             guard let line = reader.line else { continue }

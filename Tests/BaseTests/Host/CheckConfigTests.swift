@@ -13,7 +13,7 @@ import Text
         case file
         case folderToRead, folderToWrite
         case socketToMake, socketToUse
-        case device
+        case tpm, serialLine
 
         /// What cannot be used.
         var wrong: [Thing] {
@@ -23,7 +23,7 @@ import Text
             case .folderToWrite: [.fifo, .zero, .file, .danglingLink, .belowFile, .devices, .missing]
             case .socketToMake: [.fifo, .zero, .file, .folder, .danglingLink, .belowFile, .longPath]
             case .socketToUse: [.fifo, .zero, .file, .folder, .longPath]
-            case .device: [.fifo, .file, .folder]
+            case .tpm, .serialLine: [.fifo, .zero, .file, .folder]
             }
         }
 
@@ -32,8 +32,8 @@ import Text
             switch self {
             case .file: nil
             case .folderToRead, .folderToWrite: .folder
-            case .socketToMake, .socketToUse: .missing
-            case .device: .zero
+            case .socketToMake, .socketToUse, .tpm: .missing
+            case .serialLine: .terminal
             }
         }
     }
@@ -45,6 +45,8 @@ import Text
         case belowFile
         /// A device that has bytes without end.
         case zero
+        /// What every process may open; a pseudo terminal is a line, too.
+        case terminal
         /// The folder of the devices.
         case devices
         /// Longer than the path of a socket may be.
@@ -60,6 +62,7 @@ import Text
             case .missing: break
             case .belowFile: return try folder.write("above", []) + "/below"
             case .zero: return "/dev/zero"
+            case .terminal: return "/dev/tty"
             case .devices: return "/dev"
             case .longPath: return path + String(repeating: "x", count: 100)
             }
@@ -78,6 +81,7 @@ import Text
         /// The lines of a configuration that is right but for this path. `folder` is one to write to.
         func lines(_ path: String, _ folder: String) -> String {
             var sections: [(name: String, lines: [String])] = []
+            let value = key == "devices" ? "pn532_uart:\(path):115200" : path
             switch program {
             case "badged-mqtt":
                 sections = [("broker", ["url = mqtts://localhost:1"]), ("queue", ["folder = \(folder)"])]
@@ -92,9 +96,9 @@ import Text
             }
             if let index = sections.firstIndex(where: { $0.name == section }) {
                 sections[index].lines.removeAll { $0.hasPrefix("\(key) = ") }
-                sections[index].lines.append("\(key) = \(path)")
+                sections[index].lines.append("\(key) = \(value)")
             } else {
-                sections.append((section, ["\(key) = \(path)"]))
+                sections.append((section, ["\(key) = \(value)"]))
             }
             return sections.map { "[\($0.name)]\n" + $0.lines.map { $0 + "\n" }.joined() }.joined()
         }
@@ -112,7 +116,8 @@ import Text
         Setting(program: "badged", section: "mdoc", key: "anchors", need: .folderToRead),
         Setting(program: "badged", section: "keys", key: "issuer", need: .folderToRead),
         Setting(program: "badged", section: "server", key: "socket", need: .socketToMake),
-        Setting(program: "badged", section: "keys", key: "tpm_device", need: .device),
+        Setting(program: "badged", section: "keys", key: "tpm_device", need: .tpm),
+        Setting(program: "badged", section: "nfc", key: "devices", need: .serialLine),
         Setting(program: "badged-mqtt", section: "broker", key: "ca", need: .file),
         Setting(program: "badged-mqtt", section: "broker", key: "certificate", need: .file),
         Setting(program: "badged-mqtt", section: "broker", key: "key", need: .file),
@@ -120,6 +125,7 @@ import Text
         Setting(program: "badged-mqtt", section: "publish", key: "site_key", need: .file),
         Setting(program: "badged-mqtt", section: "queue", key: "folder", need: .folderToWrite),
         Setting(program: "badged-mqtt", section: "server", key: "socket", need: .socketToUse),
+        Setting(program: "badged-osdp", section: "panel front", key: "device", need: .serialLine),
         Setting(program: "badged-osdp", section: "panel front", key: "key", need: .file),
         Setting(program: "badged-osdp", section: "server", key: "folder", need: .folderToWrite),
         Setting(program: "badged-osdp", section: "server", key: "socket", need: .socketToUse),
@@ -244,6 +250,106 @@ import Text
         #expect(await warned.exitCode == 0 && warned.text(.error).contains("a.cvcert"), "\(warned.everything)")
         let strict = try RunningProgram("badged", ["--check-config", configuration, "--strict"])
         #expect(await strict.exitCode == 78)
+    }
+
+    @Test("a file that is no authority is a warning", arguments: ["documents", "mdoc"])
+    func ignoredAuthority(section: String) async throws {
+        let folder = try TemporaryFolder()
+        let anchors = folder.path + "/anchors"
+        mkdir(anchors, 0o700)
+        let configuration = try folder.write("config.conf", Array("[\(section)]\nanchors = \(anchors)\n".utf8))
+        chmod(configuration, 0o600)
+        let right = try RunningProgram("badged", ["--check-config", configuration, "--strict"])
+        #expect(await right.exitCode == 0, "\(right.everything)")
+        try folder.write("anchors/country.crt", Array("garbage".utf8))
+        let strict = try RunningProgram("badged", ["--check-config", configuration, "--strict"])
+        #expect(await strict.exitCode == 78)
+        let words = "config.conf, line 2: \(anchors)/country.crt: it is no certificate and no list"
+        #expect(strict.text(.error).contains(words), "\(strict.everything)")
+    }
+
+    /// A file with several faults that have nothing to do with one another, and a part of what is told of each.
+    struct Faults: Sendable, CustomTestStringConvertible {
+        let program: String
+        let lines: String
+        let words: [String]
+        var testDescription: String { "\(program): \(words)" }
+    }
+
+    private static let faults: [Faults] = [
+        Faults(
+            program: "badged-osdp",
+            lines: """
+                folder = /nothing
+                [panel a]
+                tcp = 127.0.0.1:1
+                baud = 1
+                [panel b]
+                install = 1
+                [reader c]
+                tcp = 127.0.0.1:2
+                [panel d]
+                device = /dev/zero
+                key = /nothing/d.key
+                [format f]
+                facility = 1
+                [rules]
+                rule = any -> nothing
+                """,
+            words: [
+                "'folder' stands before the first section", "[panel] baud", "b has no line", "c has no key",
+                "/dev/zero is no serial line", "/nothing/d.key", "format f: fields is missing", "[rules] rule",
+            ]
+        ),
+        Faults(
+            program: "badged-osdp",
+            lines: "[panel a]\ndevice = here\ntext = 99\n[server]\nsocket = /etc/passwd\n",
+            words: ["[panel] device", "[panel] text", "something else than a socket"]
+        ),
+        Faults(
+            program: "badged-mqtt",
+            lines: """
+                url = mqtts://localhost
+                [broker]
+                url = http://localhost
+                keepalive = 1
+                certificate = /nothing/c.pem
+                [publish]
+                credentials = hashed
+                host = a/b
+                [queue]
+                folder = /nothing
+                """,
+            words: [
+                "'url' stands before the first section", "[broker] url", "[broker] keepalive", "/nothing/c.pem",
+                "[broker] certificate and key belong together", "credentials = hashed needs a site key",
+                "[publish] host", "events cannot be stored in /nothing",
+            ]
+        ),
+        Faults(
+            program: "badged-mqtt",
+            lines: "[broker]\nurl = mqtts://localhost\nca = /nothing/ca.pem\n[server]\nsocket = /etc/passwd\n",
+            words: ["/nothing/ca.pem", "something else than a socket"]
+        ),
+        Faults(
+            program: "badged-mqtt",
+            lines: "[broker]\nurl = mqtt://192.0.2.1\nplain = perhaps\nkey = k\n[queue]\nfolder = q\n",
+            words: ["[broker] plain", "[broker] key", "[queue] folder"]
+        ),
+    ]
+
+    @Test("each fault of a file is told, and nothing that only follows from another one", arguments: faults)
+    func all(faults: Faults) async throws {
+        let folder = try TemporaryFolder()
+        let file = try folder.write("config.conf", Array((faults.lines + "\n").utf8))
+        chmod(file, 0o600)
+        let program = try RunningProgram(faults.program, ["--config", file, "--check-config"])
+        #expect(await program.exitCode == 78)
+        let errors = program.text(.error).split(separator: "\n").filter { $0.contains("error: ") || $0.contains("<3>") }
+        for words in faults.words {
+            #expect(errors.count { $0.contains(words) } == 1, "\(words): \(program.everything)")
+        }
+        #expect(errors.count == faults.words.count, "\(program.everything)")
     }
 
     @Test("a path that can work is right", arguments: settings.filter { $0.need.right != nil })

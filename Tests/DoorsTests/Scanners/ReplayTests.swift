@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Concurrency
 import DoorReaders
+import Glibc
+import Host
 import Scanners
 import TestSupport
 import Testing
@@ -36,5 +38,27 @@ import Testing
         scanner.scan(ScanDemand())
         #expect(scanner.status.fault?.text.contains(words) == true)
         #expect(!scanner.status.isListening)
+    }
+
+    @Test("a large capture is judged by its beginning, and read on if that has no event of the radio")
+    func large() throws {
+        let folder = try TemporaryFolder()
+        let report = AdvertisingReport(address: DeviceAddress(bits: 1, isRandom: false), rssi: -60)
+        let record = BTSnoop.record(event: HCIEvent.event(report, data: []), microseconds: 0)
+        // Data, and no event.
+        var other = BTSnoop.record(event: [UInt8](repeating: 0, count: 60_000), microseconds: 0)
+        other[24] = 2
+        let silence = [[UInt8]](repeating: other, count: (1 << 20) / other.count + 1).flatMap(\.self)
+        try ReplayScanner.check(try folder.write("late", BTSnoop.header + silence + record))
+        #expect(throws: ScannerFault.self) {
+            try ReplayScanner.check(try folder.write("never", BTSnoop.header + silence))
+        }
+        // Such a size is in memory only if it is read.
+        let path = try folder.write("large", BTSnoop.header + record)
+        #expect(truncate(path, 200 << 20) == 0)
+        let descriptor = open(path, O_RDONLY)
+        defer { close(descriptor) }
+        #expect(PlainFile.beginning(descriptor, count: 20) == .bytes(Array((BTSnoop.header + record).prefix(20))))
+        try ReplayScanner.check(path)
     }
 }

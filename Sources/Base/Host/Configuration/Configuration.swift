@@ -213,12 +213,7 @@ package struct Configuration: Sendable, Equatable {
                     }
                     try note("[\(name)]", number, place, &seen, "move its lines to the first one")
                 case .value(let key, let text):
-                    guard let section else {
-                        throw .inConfiguration(
-                            "\(place): '\(key)' stands before the first section",
-                            hint: "move it below its [section]; see badged.conf(5)"
-                        )
-                    }
+                    guard let section else { throw .beforeSections(key, place, "badged.conf(5)") }
                     // The error of an unknown section is at its header.
                     guard section == accessSection || sections[section] != nil else { continue }
                     if section != accessSection, let keys = sections[section], keys[key] == nil {
