@@ -74,20 +74,33 @@ package enum DocumentAnchorFile: Sendable, Equatable {
         }
     }
 
+    /// The maximum length of one object. Each attempt to read a longer one would only copy it.
+    private static let maximumObject = 1 << 24
+    private static let tooLong = Malformed("one certificate or list may have at most 16 MiB")
+
     private static func binary(_ bytes: [UInt8]) throws(Malformed) -> DocumentAnchorFile {
-        if let bag = SignedData.bag(bytes) { return .collection(Collection(bag, isChosen: true)) }
+        guard bytes.count <= maximumObject else { throw tooLong }
+        if isMessage(bytes), let bag = SignedData.bag(bytes) { return .collection(Collection(bag, isChosen: true)) }
         return try single(bytes)
     }
 
+    /// Whether the first member is an object identifier, as in signed messages.
+    private static func isMessage(_ bytes: [UInt8]) -> Bool {
+        var reader = BERReader(bytes.prefix(8))
+        // An indefinite length has one byte.
+        return bytes.dropFirst(reader.header()?.count ?? 2).first == 0x06
+    }
+
     private static func single(_ bytes: [UInt8]) throws(Malformed) -> DocumentAnchorFile {
-        if let certificate = try? DocumentCertificate(bytes) { return .certificate(certificate) }
-        if let signed = try? SignedData(bytes) {
+        if isMessage(bytes) {
+            guard let signed = try? SignedData(bytes) else { throw unknown }
             switch signed.contentType {
             case DefectList.contentType: return .defectList(signed)
             case MasterList.contentType: return .masterList(try MasterList(bytes))
             default: throw unknown
             }
         }
+        if let certificate = try? DocumentCertificate(bytes) { return .certificate(certificate) }
         guard let list = try? RevocationList(bytes) else { throw unknown }
         return .revocationList(list)
     }

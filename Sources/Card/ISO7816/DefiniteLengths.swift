@@ -18,7 +18,8 @@ package enum DefiniteLengths {
     /// stays as it was found. Returns nil for bytes that are no object.
     package static func first(of bytes: [UInt8]) -> (object: [UInt8], count: Int)? {
         guard let object = next(bytes, 0, bytes.count, 0, isShortening: false) else { return nil }
-        return (object.rewritten ?? Array(bytes[..<object.end]), object.end)
+        let found = object.end == bytes.count ? bytes : Array(bytes[..<object.end])
+        return (object.rewritten ?? found, object.end)
     }
 
     /// Reads exactly one object; nil for other bytes.

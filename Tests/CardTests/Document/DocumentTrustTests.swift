@@ -306,6 +306,9 @@ struct DocumentTrustTests {
         let archive = Malformed("it is a zip archive: unpack it, and name the files in it")
         #expect(throws: archive) { try DocumentAnchorFile([0x50, 0x4B, 3, 4, 0]) }
         #expect(throws: Malformed("it is no certificate and no list")) { try DocumentAnchorFile([]) }
+        let long = Malformed("one certificate or list may have at most 16 MiB")
+        let header: [UInt8] = [0x30, 0x84, 0x01, 0x00, 0x00, 0x00, 0x30]
+        #expect(throws: long) { try DocumentAnchorFile(header + [UInt8](repeating: 0, count: 1 << 24)) }
         let wrong = Malformed("the signature of the master list is wrong")
         let bad = try file("masterlist-wrong-signature.ml")
         #expect(throws: wrong) { try DocumentAnchorFile(bad) }
