@@ -49,8 +49,7 @@ import Text
     /// Tries again when the oldest handshake may be dropped.
     private lazy var admission = Loop.Alarm { [weak self] in self?.admit() }
     private var flood = ConnectionFlood()
-    /// A flood that comes and goes does not fill the log.
-    private var floodLines = RepeatLimit(2)
+    private var floodLines = FloodLines()
     /// The device that is connected.
     private(set) var guest: Guest?
     private var pairing: OpenPairing?
@@ -209,14 +208,8 @@ import Text
         state.floodSource = now.map { "\($0.source)" }
         state.floodAdvice = now.map { NetworkInterface.advice(againstFloodFrom: $0.source, "--tcp") }
         report(RemoteReport.lending(state))
-        guard before == 0 || now == nil, let addition = floodLines.addition("\(now == nil)", at: Loop.now) else {
-            return
-        }
-        if let now {
-            let text = "a flood of connections to the shared readers, most of them from \(now.source)"
-            Log.warning("\(text); hint: \(state.floodAdvice ?? "")\(addition)")
-        } else {
-            Log.notice("the flood of connections is over: \(before) came to nothing\(addition)")
+        if let line = floodLines.line(from: before, to: now, advice: state.floodAdvice ?? "", at: Loop.now) {
+            Log.write(line.level) { "\(line.text)" }
         }
     }
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import Host
 
 /// Counts the connections that come to nothing: they are closed to make room, stay silent, or end before their device is
 /// known.
@@ -44,5 +45,30 @@ struct ConnectionFlood: Sendable {
     func state(at now: Int64) -> State? {
         guard let running, now - running.last < Self.window else { return nil }
         return running.state
+    }
+}
+
+/// What the log says of a flood: that it begins, and that it is over. One that comes and goes does not fill the log.
+struct FloodLines: Sendable {
+    private var limit = RepeatLimit(2)
+
+    /// - Parameters:
+    ///   - before: the connections of the flood that was told last; 0: there was none.
+    ///   - now: the flood that runs; nil: none.
+    ///   - advice: what helps against it.
+    ///   - time: in milliseconds.
+    /// - Returns: nil: there is nothing to say.
+    mutating func line(
+        from before: UInt32,
+        to now: ConnectionFlood.State?,
+        advice: String,
+        at time: Int64
+    ) -> (level: Log.Level, text: String)? {
+        guard before == 0 || now == nil, let addition = limit.addition("\(now == nil)", at: time) else { return nil }
+        guard let now else {
+            return (.notice, "the flood of connections is over: \(before) came to nothing\(addition)")
+        }
+        let text = "a flood of connections to the shared readers, most of them from \(now.source)"
+        return (.warning, "\(text); hint: \(advice)\(addition)")
     }
 }
