@@ -9,6 +9,8 @@ import Text
     let bus: SystemBus
     /// The unique bus name of bluetoothd. Only its messages count.
     private var service = ""
+    /// Whether bluetoothd is waited for.
+    private var isSearching = false
     /// Why nothing more can be received.
     private(set) var failure: LinkFailure?
     /// Called with each signal and call of bluetoothd.
@@ -33,6 +35,8 @@ import Text
     /// How long bluetoothd may take to start a discovery that ends in vain, and to stop it, in milliseconds.
     private static let startLimit: Milliseconds = 200
     private static let stopLimit: Milliseconds = 2000
+    /// The pause before a discovery that bluetoothd has refused is tried again, in milliseconds.
+    private static let refusalPause: Milliseconds = 250
     private static let cancelled = LinkFailure.failed("it was cancelled")
 
     /// Takes over the bus. The connection fails if more values than `mostWaiting` are waiting to be read.
@@ -45,15 +49,31 @@ import Text
 
     // MARK: Calls
 
-    /// Finds bluetoothd without starting it.
-    func findService(until deadline: Milliseconds) async throws(LinkFailure) {
-        service = try await ask(
-            .nameOwner,
-            arguments: { $0.append(BlueZName.service) },
-            until: deadline,
-            refusal: "bluetoothd is not running"
-        ) { answer throws(Malformed) in try answer.string() }
+    /// Finds bluetoothd without starting it. One that has crashed is waited for, since the system may start it again.
+    /// - Returns: whether it was waited for, so that it may not have its adapters yet.
+    @discardableResult
+    func findService(until deadline: Milliseconds) async throws(LinkFailure) -> Bool {
+        isSearching = true
+        defer { isSearching = false }
         match("sender='\(BlueZName.bus)',member='NameOwnerChanged',arg0='\(BlueZName.service)'")
+        let words = "bluetoothd is not running"
+        do throws(LinkFailure) {
+            service = try await ask(
+                .nameOwner,
+                arguments: { $0.append(BlueZName.service) },
+                until: deadline,
+                refusal: words
+            ) { answer throws(Malformed) in try answer.string() }
+            return false
+        } catch {
+            guard error == .failed(words) else { throw error }
+        }
+        do throws(LinkFailure) {
+            try await wait(until: deadline) { !self.service.isEmpty }
+            return true
+        } catch {
+            throw error == .timedOut ? .failed(words) : error
+        }
     }
 
     /// Receives the signals of bluetoothd that match a rule, such as `interface='...'`.
@@ -180,6 +200,10 @@ import Text
     private func take(_ message: BusMessage) {
         if message.sender == BlueZName.bus, message.kind == .signal {
             guard message.member == "NameOwnerChanged" else { return }
+            if isSearching, let owner = try? Self.newOwner(message) {
+                service = owner
+                return changed()
+            }
             onServiceEnd?()
             return fail("bluetoothd has ended")
         }
@@ -195,10 +219,16 @@ import Text
         changed()
     }
 
+    private static func newOwner(_ message: BusMessage) throws(Malformed) -> String {
+        _ = try (message.string(), message.string())
+        return try message.string()
+    }
+
     // MARK: Devices
 
     /// Lets bluetoothd search devices, of these services if there are some, until the condition holds. It knows them from
-    /// then on.
+    /// then on. A refused discovery is tried again while the time lasts: after a crash of bluetoothd the kernel goes on with
+    /// the old discovery for some seconds.
     func discover(
         on adapter: String,
         services: [String] = [],
@@ -211,6 +241,23 @@ import Text
                 if !services.isEmpty { message.property("UUIDs", "as") { message.append(services) } }
             }
         }
+        while let refusal = try await discoverOnce(on: adapter, until: deadline, for: condition) {
+            let next = Loop.now + Self.refusalPause
+            guard next < deadline else { throw .failed("bluetoothd answers StartDiscovery with \(refusal)") }
+            do throws(LinkFailure) {
+                return try await wait(until: next, for: condition)
+            } catch {
+                guard error == .timedOut else { throw error }
+            }
+        }
+    }
+
+    /// - Returns: the words with which bluetoothd refuses to discover; nil: the condition holds.
+    private func discoverOnce(
+        on adapter: String,
+        until deadline: Milliseconds,
+        for condition: () -> Bool
+    ) async throws(LinkFailure) -> String? {
         // The device that is announced is enough: the answer may come late, when other programs discover.
         var refusal: String?
         let started = OneShot<Void>()
@@ -231,7 +278,7 @@ import Text
         }
         // A controller connects more reliably while no discovery runs. bluetoothd handles the calls in their order.
         bus.call(stop)
-        if let refusal, !condition() { throw .failed("bluetoothd answers StartDiscovery with \(refusal)") }
+        return condition() ? nil : refusal
     }
 
     /// Ends a discovery in vain, so that the scan can go on: bluetoothd refuses to stop what it still starts, and never answers

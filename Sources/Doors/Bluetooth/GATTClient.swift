@@ -112,10 +112,19 @@ import Text
     }
 
     private func findService(until deadline: Milliseconds) async throws(LinkFailure) {
-        try await calls.findService(until: deadline)
+        let isNew = try await calls.findService(until: deadline)
         calls.watch("path_namespace='\(devicePath)'")
+        calls.watch("path='\(adapterPath)',interface='\(BlueZName.properties)'")
         calls.watch("interface='\(BlueZName.objects)'")
         try await readObjects(until: deadline)
+        // It finds its adapters, and switches them on, when it already runs.
+        if isNew {
+            do throws(LinkFailure) {
+                try await calls.wait(until: deadline) { self.gatt.isPowered }
+            } catch {
+                guard error == .timedOut else { throw error }
+            }
+        }
         guard gatt.hasAdapter else { throw .failed("bluetoothd does not know \(adapterName)") }
         guard gatt.isPowered else { throw .failed("\(adapterName) is switched off") }
         // The reader has already sent its first message, and does not repeat it in this connection.
@@ -222,18 +231,19 @@ import Text
     }
 
     private func readObjects(until deadline: Milliseconds) async throws(LinkFailure) {
-        let (adapterPath, devicePath, profile) = (adapterPath, devicePath, profile)
-        gatt = try await calls.ask(
+        try await calls.ask(
             .managedObjects,
             until: deadline,
             refusal: "bluetoothd does not list its objects"
-        ) { answer throws(Malformed) in
+        ) { [weak self] answer throws(Malformed) in
+            guard let self else { return }
             var gatt = GATTObjects(profile)
             var objects = try answer.objects()
             while let (path, name) = try objects.next() {
                 try gatt.read(answer, path, name, adapter: adapterPath, device: devicePath)
             }
-            return gatt
+            // Before a signal that follows the answer.
+            self.gatt = gatt
         }
     }
 
@@ -341,6 +351,8 @@ import Text
         switch message.member {
         case "InterfacesAdded": try handleAdded(message)
         case "PropertiesChanged" where message.path == devicePath: try handleDevice(message)
+        case "PropertiesChanged" where message.path == adapterPath:
+            try gatt.read(message, adapterPath, try message.string(), adapter: adapterPath, device: devicePath)
         case "PropertiesChanged":
             guard let notify = gatt.notifyPaths.first(where: { $0.path == message.path }) else { return }
             try handleValue(message, of: notify.uuid)
@@ -350,7 +362,7 @@ import Text
 
     private func handleAdded(_ message: BusMessage) throws(Malformed) {
         let path = try message.string("o")
-        guard path == devicePath else { return }
+        guard path == devicePath || path == adapterPath else { return }
         var interfaces = try message.interfaces()
         while let name = try interfaces.next() {
             try gatt.read(message, path, name, adapter: adapterPath, device: devicePath)

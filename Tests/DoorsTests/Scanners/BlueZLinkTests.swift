@@ -303,11 +303,39 @@ import Text
         #expect(stage.service.calls.last == "Disconnect")
     }
 
-    @Test("without bluetoothd the opening fails, and bluetoothd is not started")
+    @Test("without bluetoothd the opening fails at its time limit, and bluetoothd is not started")
     func noService() async throws {
         await stage.service.end()
-        let result = try await stage.open()
-        #expect(result.reason == "bluetoothd is not running")
+        let result = try await stage.open { $0.connect = 2000 }
+        // On a slow machine the bus may not have answered.
+        #expect(["bluetoothd is not running", "the reader was not connected in time"].contains(result.reason))
+    }
+
+    @Test("an opening after a crash of bluetoothd waits for the next one and its adapter", arguments: [true, false])
+    func restarts(_ hasAdapter: Bool) async throws {
+        await stage.service.end()
+        let opening = Task { @Loop in try await stage.open() }
+        let bus = try SystemBus(address: stage.bus.address)
+        defer { bus.close() }
+        // As many answers of the bus as let the opening hear that there is no bluetoothd.
+        for _ in 0..<50 {
+            _ = await bus.result(of: .nameOwner, within: 120_000, arguments: { $0.append(BlueZName.bus) }) { _ in true }
+        }
+        let reader = ModelReader(signer: Self.siteScalar)
+        let service = try await FakeGATT(stage.bus.address, reader, isPowered: hasAdapter)
+        if !hasAdapter {
+            await service.wait { service.calls.contains("GetManagedObjects") }
+            service.switchOn()
+        }
+        #expect(try await opening.value.status == .success)
+    }
+
+    @Test("a discovery that bluetoothd refuses for a while is tried again")
+    func refusedDiscovery() async throws {
+        stage.service.isKnown = false
+        stage.service.refusedDiscoveries = 3
+        #expect(try await stage.open().status == .success)
+        #expect(stage.service.calls.count { $0 == "StartDiscovery" } == 4)
     }
 
     @Test("a cancelled opening disconnects the reader")

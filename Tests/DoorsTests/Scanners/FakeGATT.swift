@@ -17,7 +17,7 @@ import DoorTestSupport
     var mtu: UInt16 = 517
     /// bluetoothd knows the reader before a discovery.
     var isKnown = true
-    var isPowered = true
+    var isPowered: Bool
     var isTrusted = false
     /// bluetoothd runs with option -E.
     var isExperimental = false
@@ -31,6 +31,8 @@ import DoorTestSupport
     /// before the services were read.
     var refusedConnections = 0
     var lostConnections = 0
+    /// This number of discoveries is refused.
+    var refusedDiscoveries = 0
     /// The reader ends the connection when it has received this number of messages.
     var disconnectsAfter: Int?
     /// The reader sends this number of notifications at once, and again when it shall be disconnected.
@@ -52,8 +54,9 @@ import DoorTestSupport
     private let bus: SystemBus
     private let waiters = Waiters()
 
-    init(_ address: String, _ reader: ModelReader) async throws {
+    init(_ address: String, _ reader: ModelReader, isPowered: Bool = true) async throws {
         self.reader = reader
+        self.isPowered = isPowered
         bus = try SystemBus(address: address)
         await bus.serve { [weak self] message in self?.take(message) }
     }
@@ -70,6 +73,14 @@ import DoorTestSupport
         bus.close()
     }
 
+    /// Switches the adapter on.
+    func switchOn() {
+        isPowered = true
+        bus.changed(Self.adapter, of: BlueZName.adapter) { message in
+            message.property("Powered", "b") { message.append(true) }
+        }
+    }
+
     /// Returns when the condition holds; it is checked after each call.
     func wait(until condition: @escaping () -> Bool) async { await waiters.wait(until: condition) }
 
@@ -82,6 +93,9 @@ import DoorTestSupport
         if refusedConnections == 0, silentAfterRefusals.contains(call.member) { return }
         switch call.member {
         case "GetManagedObjects": bus.reply(to: call, values: describe)
+        case "StartDiscovery" where refusedDiscoveries > 0:
+            refusedDiscoveries -= 1
+            bus.refuse(call, "org.bluez.Error.InProgress")
         case "StartDiscovery":
             bus.reply(to: call)
             isKnown = true
