@@ -93,6 +93,25 @@ package final class JobQueue: SerialExecutor {
         }
     }
 
+    /// Runs a job and waits for its result, but for `grace` milliseconds only once the task is cancelled. The job goes on
+    /// then.
+    /// - Returns: nil if the queue is closed, or the result has not come in time.
+    package func run<Value: Sendable>(
+        afterCancel grace: Int64,
+        _ job: @escaping @Sendable () -> Value
+    ) async -> Value? {
+        let result = OneShot<Value?>()
+        guard async({ result.fill(job()) }) else { return nil }
+        return await withTaskCancellationHandler {
+            await result.value
+        } onCancel: {
+            Task { @Loop in
+                await Loop.sleep(milliseconds: grace)
+                result.fill(nil)
+            }
+        }
+    }
+
     /// Runs the next part of an actor, which closes the queue at its own end only.
     package func enqueue(_ job: consuming ExecutorJob) {
         let job = UnownedJob(job)

@@ -66,7 +66,8 @@ package final class PCSCBackend: ReaderBackend {
             let result: Result<PCSCConnection, CardError>
             do throws(CardError) {
                 let link = try CardLink(insertion, watch: watch, wait: wait)
-                result = .success(PCSCConnection(thread: thread, link: link))
+                let connection = PCSCConnection(thread: thread, link: link) { watch.report(isHeld: $0, insertion) }
+                result = .success(connection)
             } catch {
                 result = .failure(error)
             }

@@ -2,27 +2,49 @@
 import Concurrency
 import ISO7816
 import Readers
+import Synchronization
 import Text
 
 /// A connection to a card in a transaction of pcscd. A thread of its own runs all calls and ends with the connection.
 final class PCSCConnection: CardConnection {
     private let thread: JobQueue
     private let link: CardLink
+    private let report: @Sendable (_ isHeld: Bool) -> Void
+    /// Whether nobody uses the connection any more.
+    private let isOver = Atomic(false)
 
-    init(thread: JobQueue, link: CardLink) {
+    /// How long a card may take to answer after CANCEL, in milliseconds. Neither pcscd nor each of its drivers has a time
+    /// limit.
+    private static let patience: Int64 = 5000
+
+    /// `report` is called when the connection is given up while the card has not answered, and when it has.
+    init(thread: JobQueue, link: CardLink, report: @escaping @Sendable (_ isHeld: Bool) -> Void) {
         self.thread = thread
         self.link = link
+        self.report = report
     }
 
     deinit { thread.finish { [link] in link.close() } }
 
+    /// Sends a command. A cancelled task waits for the answer of a card for some seconds more. A card that is mute then is
+    /// in use until it answers or leaves, and is reset.
     func transmit(_ command: CommandAPDU) async throws(CardError) -> ResponseAPDU {
-        let answer = await thread.run { [link] in link.transmit(command) }
-        return try (answer ?? .failure(CardLink.closed)).get()
+        if let answer = await thread.run(afterCancel: Self.patience, { [link] in link.transmit(command) }) {
+            return try answer.get()
+        }
+        if !isOver.exchange(true, ordering: .relaxed) {
+            report(true)
+            thread.finish { [link, report] in
+                link.close(reset: true)
+                report(false)
+            }
+        }
+        throw CardLink.closed
     }
 
     func disconnect(reset: Bool) async {
-        // After a cancelled `control` the queue is closed, and its thread disconnects the card.
+        isOver.store(true, ordering: .relaxed)
+        // After a cancelled `control` or `transmit` the queue is closed, and its thread disconnects the card.
         _ = await thread.run { [link] in link.close(reset: reset) }
         thread.finish()
     }
@@ -42,6 +64,7 @@ final class PCSCConnection: CardConnection {
         let isQueued = thread.async { [link] in answer.fill(link.control(function, input)) }
         guard isQueued else { throw CardLink.closed }
         guard let result = await answer.value(whenCancelled: nil) else {
+            isOver.store(true, ordering: .relaxed)
             thread.finish { [link] in link.close(reset: true) }
             throw .cancelled
         }

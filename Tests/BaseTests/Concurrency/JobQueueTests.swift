@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import Dispatch
 import Glibc
 import Synchronization
 import Testing
@@ -20,6 +21,28 @@ struct JobQueueTests {
         #expect(await ended.value(whenCancelled: nil) == Array(1...101))
         #expect(await thread.run { 8 } == nil)
         #expect(!thread.async {})
+    }
+
+    @Test("a cancelled task waits for its job for a while, and then leaves it behind", arguments: [true, false])
+    func grace(isInTime: Bool) async throws {
+        let queue = try #require(JobQueue(thread: "test"))
+        let (begun, end) = (OneShot<Void>(), DispatchSemaphore(value: 0))
+        let task = Task {
+            await queue.run(afterCancel: isInTime ? 240_000 : 1) {
+                begun.fill(())
+                end.wait()
+                return 7
+            }
+        }
+        await begun.value
+        task.cancel()
+        if isInTime { end.signal() }
+        #expect(await task.value == (isInTime ? 7 : nil))
+        // The next job waits for the one that was left behind.
+        if !isInTime { end.signal() }
+        #expect(await queue.run { 8 } == 8)
+        queue.finish()
+        #expect(await queue.run(afterCancel: 1) { 9 } == nil)
     }
 
     @Test("an actor on a queue runs on its thread until the actor ends")

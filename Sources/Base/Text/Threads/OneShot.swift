@@ -41,6 +41,15 @@ package final class OneShot<Value: Sendable>: Sendable {
     /// Waits for the value. If the calling task is cancelled first, `cancelled` becomes the value.
     package func value(whenCancelled cancelled: Value) async -> Value {
         await withTaskCancellationHandler {
+            await value
+        } onCancel: {
+            fill(cancelled)
+        }
+    }
+
+    /// Waits for the value, also if the calling task is cancelled.
+    package var value: Value {
+        get async {
             await withCheckedContinuation { continuation in
                 let value: Value? = state.withLock { state in
                     if case .filled(let value) = state { return value }
@@ -49,8 +58,6 @@ package final class OneShot<Value: Sendable>: Sendable {
                 }
                 if let value { continuation.resume(returning: value) }
             }
-        } onCancel: {
-            fill(cancelled)
         }
     }
 }
