@@ -45,7 +45,6 @@ package struct BigNumber: ~Copyable {
 
     deinit { BN_clear_free(pointer) }
 
-    /// Returns a copy.
     package borrowing func copy() throws(CryptoError) -> BigNumber {
         let number = try BigNumber()
         _ = try check(BN_copy(number.pointer, pointer))

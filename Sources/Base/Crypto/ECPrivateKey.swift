@@ -30,7 +30,6 @@ package struct ECPrivateKey: ~Copyable, @unchecked Sendable {
         publicKey = ECPublicKey(checked: encoding, on: group.curve)
     }
 
-    /// Returns a copy.
     package borrowing func copy() throws(CryptoError) -> ECPrivateKey {
         try ECPrivateKey(scalar: try scalar.copy(), on: group)
     }

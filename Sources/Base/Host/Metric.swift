@@ -47,7 +47,6 @@ package struct Metric: Sendable, Equatable {
         Metric(name, .counter, help, [Sample(.whole(value))])
     }
 
-    /// A gauge with one label.
     package static func gauge(_ name: String, _ help: String, by label: String, _ values: [String: Int]) -> Metric {
         let samples = values.sorted { $0.key < $1.key }.map { Sample(.whole($1), [Label(label, $0)]) }
         return Metric(name, .gauge, help, samples)

@@ -83,7 +83,6 @@ package enum AgreementGroup: Sendable {
     }
 }
 
-/// A public key of a key agreement.
 package enum AgreementPublicKey: Sendable, Equatable {
     case curve(ECPublicKey)
     case integers(DHPublicKey)

@@ -16,7 +16,6 @@ extension PACE {
         private var mappingKey: AgreementPrivateKey?
         /// Our nonce in the integrated mapping.
         private var mappingNonce: Secret?
-        /// The chip's key of the mapping.
         private var chipMappingKey: AgreementPublicKey?
         private var agreementKey: AgreementPrivateKey?
         private var keys: SessionKeys?

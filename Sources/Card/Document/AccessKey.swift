@@ -44,7 +44,6 @@ package final class AccessKey: Sendable {
         return ConstantTime.equal(zone, Secret(other.text.utf8))
     }
 
-    /// Returns a copy of the secret.
     func copy() -> Secret { secret.clone() }
 }
 

@@ -53,7 +53,6 @@ package struct ChipAuthenticationV1: Sendable, Equatable {
         throw fault
     }
 
-    /// The domain of the key.
     package var domain: KeyAgreementDomain {
         switch key {
         case .curve(let key): .curve(key.curve)

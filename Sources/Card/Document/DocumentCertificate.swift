@@ -12,7 +12,6 @@ package import Text
 package struct DocumentCertificate: Sendable, Hashable {
     /// The bytes as they were found.
     package let bytes: [UInt8]
-    /// The part that is signed.
     let signedPart: [UInt8]
     /// In two's complement, as few bytes as possible.
     package let serial: [UInt8]

@@ -250,7 +250,6 @@ package struct ContentCheck: Sendable, Equatable {
     }
 }
 
-/// All checks of a document.
 package struct DocumentChecks: Sendable, Equatable {
     package var hashes = HashCheck()
     package var signature = SignatureCheck()

@@ -33,7 +33,6 @@ package struct AdvertisementPattern: Sendable, Equatable {
         ]
     }()
 
-    /// The patterns of beacons.
     package static let beacons: [AdvertisementPattern] = [
         AdvertisementPattern(type: DataType.manufacturerData, start: 0, content: [0x4C, 0x00, 0x02, 0x15]),
         AdvertisementPattern(type: DataType.serviceData16, start: 0, content: [0xAA, 0xFE]),

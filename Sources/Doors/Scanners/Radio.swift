@@ -13,7 +13,6 @@ package import Host
         func readerChanged(_ change: ReaderTracker.Change, _ reader: DoorReader, at now: Milliseconds)
         /// An advertisement was received; called before the tracker processes it.
         func received(_ report: AdvertisingReport, _ data: Span<UInt8>, adapter: Int)
-        /// `Radio.state` has changed.
         func radioStateChanged()
         /// When `deadlinePassed` must be called; nil: never.
         var nextDeadline: Milliseconds? { get }

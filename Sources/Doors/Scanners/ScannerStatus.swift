@@ -65,7 +65,6 @@ package struct RadioAdapter: Sendable, Equatable {
         self.isListening = isListening
     }
 
-    /// The number in the name.
     package var number: Int { Int(name.drop { !$0.isNumber }) ?? 0 }
 }
 

@@ -32,7 +32,6 @@ package enum CardVerdict: Sendable {
     case cardFailed(CardFailure)
     /// Something else is in the way, such as another program. The card may be usable later.
     case hindered(CardObstacle)
-    /// The card has left.
     case cardLeft
     /// The attempt was ended from this side.
     case ended

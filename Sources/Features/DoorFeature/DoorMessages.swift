@@ -4,7 +4,6 @@ import Scanners
 import Server
 import Text
 
-/// SCAN.
 struct ScanMessage: Message {
     static let name: StaticString = "SCAN"
     let scan: ScanState

@@ -53,7 +53,6 @@ struct OpeningsMessage: Message {
     }
 }
 
-/// TIMEOUTS.
 struct TimeoutsMessage: Message {
     static let name: StaticString = "TIMEOUTS"
     let timeouts: OpeningTimeouts
@@ -67,7 +66,6 @@ struct TimeoutsMessage: Message {
     }
 }
 
-/// AUTO_OPEN.
 struct AutoOpenMessage: Message {
     static let name: StaticString = "AUTO_OPEN"
     let mode: AutoOpen.Mode

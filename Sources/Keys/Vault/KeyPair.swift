@@ -11,7 +11,6 @@ struct KeyPair: Sendable {
     let secret: SecretBox
     let protection: KeyRecord.Protection
 
-    /// Makes a key pair in a TPM.
     static func make(_ tpm: TPM) async throws(Failure) -> KeyPair {
         let key = try await tpm.makeKey()
         return KeyPair(publicKey: key.publicKey, secret: SecretBox(Secret(key.blob)), protection: .tpm)

@@ -72,7 +72,6 @@ extension DigestAlgorithm {
     }
 }
 
-/// Secrets as text.
 package enum SecretText {
     /// Reads base 32, in which services show the secrets of one-time codes. Spaces, line ends and padding are allowed;
     /// a number of digits that no bytes have is refused. RFC 4648, 6.

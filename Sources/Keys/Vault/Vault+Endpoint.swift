@@ -13,7 +13,6 @@ extension Vault {
         /// Whether the setup has not succeeded yet. The key of the endpoint stays, because the issuer may know it.
         package var isPending = false
 
-        /// The thumbprint of the key.
         package var id: String { PublicKeyText.thumbprint(publicKey) }
 
         init(publicKey: [UInt8], lastSync: Int? = nil) { (self.publicKey, self.lastSync) = (publicKey, lastSync) }

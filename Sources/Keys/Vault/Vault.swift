@@ -51,7 +51,6 @@ package struct Vault: Sendable {
     static func prefix(_ uid: UInt32) -> String { "\(uid)/" }
     static func name(_ uid: UInt32, _ id: String) -> String { prefix(uid) + id }
 
-    /// Returns the source of the key of the store.
     package func keySource() async throws(Failure) -> StoreKeySource {
         try await store.required().keySource
     }

@@ -160,6 +160,5 @@ extension Workflow {
         }
     }
 
-    /// Returns the open prompt if the prompt has this type.
     package func prompt<P: Prompt>(_ type: P.Type = P.self) -> OpenPrompt<P>? { openPrompt as? OpenPrompt<P> }
 }

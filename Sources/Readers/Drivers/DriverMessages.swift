@@ -73,7 +73,6 @@ package enum DriverMessage {
     package static let firstOwn: UInt8 = 64
     static let maximumChecks = 256
     static let maximumFacts = 16
-    /// The maximum size of a check.
     static let checkSize = 4 * (MessageWriter.maximumText + 2) + maximumFacts * 256 + 16
 }
 

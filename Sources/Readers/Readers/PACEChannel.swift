@@ -47,7 +47,6 @@ package enum PACEChannel {
         return bytes + littleEndian(UInt16(clamping: result.idPICC.count)) + result.idPICC.prefix(Int(UInt16.max))
     }
 
-    /// The result code of an outcome.
     package static func code(_ outcome: KeypadPACEResult.Outcome) -> UInt32 {
         switch outcome {
         case .established: 0

@@ -26,7 +26,6 @@ import Concurrency
         deinit { Task { @Loop [user, bytes] in ReportRoom.release(bytes, of: user) } }
     }
 
-    /// The bytes that are held for a user.
     static func bytes(of user: UInt32?) -> Int { held[user, default: 0] }
 
     /// Takes room for a report of this number of bytes; nil if there is none now.

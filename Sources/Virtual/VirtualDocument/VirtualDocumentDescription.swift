@@ -185,7 +185,6 @@ final class ChipKey: Sendable {
     }
 }
 
-/// The kind of the virtual document.
 package struct VirtualDocumentKind: VirtualCardKind {
     package let name = "document"
 

@@ -113,7 +113,6 @@ package struct CBOR: Sendable {
 
     package var isNull: Bool { kind == .null }
 
-    /// A text.
     package var text: String? {
         guard kind == .text else { return nil }
         return chunks.withBytes { String(decoding: $0, as: UTF8.self) }

@@ -64,7 +64,6 @@ package struct AliroTranscript: Sendable, Equatable {
     package let readerKey: ECPublicKey
     /// The object A5 of the answer to SELECT, as sent.
     package let proprietary: [UInt8]
-    /// The ephemeral key of the card.
     package let cardEphemeral: ECPublicKey
     /// The objects B1 and B2 of AUTH0, as sent.
     package let vendor: [UInt8]

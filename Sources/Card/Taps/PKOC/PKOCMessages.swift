@@ -16,7 +16,6 @@ package enum PKOCCommand {
     package static let select = CommandAPDU(0x00, 0xA4, 0x04, 0x00, data: applicationID, le: 256)
     /// GET DATA of the versions of SE V2.
     package static let getInformation = CommandAPDU(0x00, getDataInstruction, 0x7F, 0x63, le: 256)
-    /// GET DATA of the certificate.
     package static let getCertificate = CommandAPDU(0x00, getDataInstruction, 0x7F, 0x21, le: 256)
 
     /// AUTHENTICATE of SE V1: the card signs the transaction identifier.

@@ -38,7 +38,6 @@ package enum CardList {
         return names
     }
 
-    /// Whether the digits are those of a pattern.
     private static func matches(_ pattern: some Collection<UInt8>, _ digits: [UInt8]) -> Bool {
         guard pattern.count <= maximumLine else { return false }
         var index = 0

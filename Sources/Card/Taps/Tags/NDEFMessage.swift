@@ -12,7 +12,6 @@ package enum NDEFRecord: Sendable, Equatable {
     case other(String)
 }
 
-/// An NDEF message.
 package struct NDEFMessage: Sendable, Equatable {
     /// The most bytes of a message that are read.
     package static let maximumBytes = 4096

@@ -87,7 +87,6 @@ struct AddSession: WalletWorkflow {
 
 /// The members of RUN_WALLET for workflows that sign.
 extension SignData {
-    /// ACTIVATE_USER
     static func activateUser(_ arguments: Arguments, _ request: WalletRequest) throws(Failure) -> SignData {
         let challenge = try arguments.text("challenge", 1...Signing.maximumCount)
         let token = request.tokenID.map { [JSON.Member("token_id", .string($0))] } ?? []

@@ -161,7 +161,6 @@ struct Choice {
     var yes: String
     /// A third way to answer.
     struct Other {
-        /// Its button.
         var button: String
         /// What a window of its own asks, where the first one has no room for the button, and the button for `yes` there.
         var question: String

@@ -2,7 +2,6 @@
 import DoorReaders
 import Text
 
-/// The commands for door readers.
 let doorReaderFeature = FeatureCommands(
     group: .doors,
     commands: [ScanCommand.spec, ClosestCommand.spec, OpenCommand.spec, CaptureCommand.spec, ReaderKeysCommand.spec]

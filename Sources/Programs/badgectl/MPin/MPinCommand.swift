@@ -2,7 +2,6 @@
 import BadgedClient
 import Text
 
-/// The command for M-Pin.
 let mpinFeature = FeatureCommands(group: .wallet, commands: [MPinCommand.spec])
 
 /// `badgectl mpin`: registers users of M-Pin, logs them in, and signs documents.

@@ -65,7 +65,6 @@ struct MPinDialogue: Sendable {
         }
     }
 
-    /// Chooses the backend of `--backend`.
     func chooseBackend(_ service: Service) async throws {
         guard let url = invocation.value(of: .backend) else {
             throw CommandFailure(
