@@ -26,7 +26,7 @@ package struct BlueZAdapter: Sendable {
     /// Reads an `a{sv}`; properties that the message does not contain stay.
     package mutating func read(_ message: BusMessage) throws(Malformed) {
         var copy = self
-        var properties = try message.properties(Self.types)
+        var properties = try BusProperties(message, Self.types)
         while let key = try properties.next() {
             switch key {
             case "Address": copy.address = try message.string()

@@ -34,7 +34,7 @@ package struct BlueZDevice {
         rssi = nil
         var copy = self
         var hasNewData = false
-        var properties = try message.properties(Self.types)
+        var properties = try BusProperties(message, Self.types)
         while let key = try properties.next() {
             switch key {
             case "Address": copy.address = try message.string()
@@ -52,7 +52,7 @@ package struct BlueZDevice {
                 hasNewData = true
             case "ManufacturerData":
                 copy.manufacturerData = []
-                var entries = try message.entries("qv")
+                var entries = try BusEntries(message, "qv")
                 while try entries.next() {
                     let company = try message.number("q", as: UInt16.self)
                     guard let data = try Self.data(message) else { continue }
@@ -63,7 +63,7 @@ package struct BlueZDevice {
                 hasNewData = true
             case "ServiceData":
                 copy.serviceData = []
-                var entries = try message.entries("sv")
+                var entries = try BusEntries(message, "sv")
                 while try entries.next() {
                     let uuid = try message.string()
                     guard let data = try Self.data(message) else { continue }

@@ -21,7 +21,7 @@ package struct BlueZHost: Sendable {
 
     private init(_ answer: BusMessage) throws(Malformed) {
         var found: [String: BlueZAdapter] = [:]
-        var objects = try answer.objects()
+        var objects = try BusObjects(answer)
         while let (path, name) = try objects.next() {
             switch name {
             case BlueZName.adapter: try found[path, default: BlueZAdapter(path: path)].read(answer)

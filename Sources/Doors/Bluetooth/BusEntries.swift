@@ -7,7 +7,7 @@ package struct BusEntries {
     private let contents: String
     private var isInEntry = false
 
-    fileprivate init(_ message: BusMessage, _ contents: String) throws(Malformed) {
+    package init(_ message: BusMessage, _ contents: String) throws(Malformed) {
         self.message = message
         self.contents = contents
         try message.enter("a", "{\(contents)}")
@@ -30,10 +30,10 @@ package struct BusProperties {
     private var entries: BusEntries
     private var isInValue = false
 
-    fileprivate init(_ message: BusMessage, _ types: [String: String]) throws(Malformed) {
+    package init(_ message: BusMessage, _ types: [String: String]) throws(Malformed) {
         self.message = message
         self.types = types
-        self.entries = try message.entries("sv")
+        self.entries = try BusEntries(message, "sv")
     }
 
     /// The key of the next property, whose value must be read before the next call; nil after the last one.
@@ -53,52 +53,26 @@ package struct BusProperties {
     }
 }
 
-/// The interfaces of an object, an `a{sa{sv}}`.
-package struct BusInterfaces {
-    private let message: BusMessage
-    private var entries: BusEntries
-
-    fileprivate init(_ message: BusMessage) throws(Malformed) {
-        self.message = message
-        self.entries = try message.entries("sa{sv}")
-    }
-
-    /// The name of the next interface, whose properties must be read before the next call; nil after the last one.
-    package mutating func next() throws(Malformed) -> String? { try entries.next() ? try message.string() : nil }
-}
-
 /// The interfaces of all objects in the answer to GetManagedObjects.
 package struct BusObjects {
     private let message: BusMessage
     private var objects: BusEntries
     private var path = ""
-    private var interfaces: BusInterfaces?
+    private var interfaces: BusEntries?
 
-    fileprivate init(_ message: BusMessage) throws(Malformed) {
+    package init(_ message: BusMessage) throws(Malformed) {
         self.message = message
-        self.objects = try message.entries("oa{sa{sv}}")
+        self.objects = try BusEntries(message, "oa{sa{sv}}")
     }
 
     /// The next interface, with the path of its object; its properties must be read before the next call. nil after the
     /// last one.
     package mutating func next() throws(Malformed) -> (path: String, interface: String)? {
         while true {
-            if let name = try interfaces?.next() { return (path, name) }
+            if try interfaces?.next() == true { return (path, try message.string()) }
             guard try objects.next() else { return nil }
             path = try message.string("o")
-            interfaces = try message.interfaces()
+            interfaces = try BusEntries(message, "sa{sv}")
         }
     }
-}
-
-extension BusMessage {
-    package func entries(_ contents: String) throws(Malformed) -> BusEntries { try BusEntries(self, contents) }
-
-    package func properties(_ types: [String: String]) throws(Malformed) -> BusProperties {
-        try BusProperties(self, types)
-    }
-
-    package func interfaces() throws(Malformed) -> BusInterfaces { try BusInterfaces(self) }
-
-    package func objects() throws(Malformed) -> BusObjects { try BusObjects(self) }
 }

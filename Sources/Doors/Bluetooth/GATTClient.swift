@@ -238,7 +238,7 @@ import Text
         ) { [weak self] answer throws(Malformed) in
             guard let self else { return }
             var gatt = GATTObjects(profile)
-            var objects = try answer.objects()
+            var objects = try BusObjects(answer)
             while let (path, name) = try objects.next() {
                 try gatt.read(answer, path, name, adapter: adapterPath, device: devicePath)
             }
@@ -363,15 +363,16 @@ import Text
     private func handleAdded(_ message: BusMessage) throws(Malformed) {
         let path = try message.string("o")
         guard path == devicePath || path == adapterPath else { return }
-        var interfaces = try message.interfaces()
-        while let name = try interfaces.next() {
+        var interfaces = try BusEntries(message, "sa{sv}")
+        while try interfaces.next() {
+            let name = try message.string()
             try gatt.read(message, path, name, adapter: adapterPath, device: devicePath)
         }
     }
 
     private func handleDevice(_ message: BusMessage) throws(Malformed) {
         guard try message.string() == BlueZName.device else { return }
-        var properties = try message.properties(["Connected": "b", "ServicesResolved": "b"])
+        var properties = try BusProperties(message, ["Connected": "b", "ServicesResolved": "b"])
         while let key = try properties.next() {
             let value = try message.bool()
             if key == "ServicesResolved" {
@@ -394,7 +395,7 @@ import Text
 
     private func handleValue(_ message: BusMessage, of characteristic: String) throws(Malformed) {
         guard try message.string() == BlueZName.characteristic else { return }
-        var properties = try message.properties(["Value": "ay"])
+        var properties = try BusProperties(message, ["Value": "ay"])
         while try properties.next() != nil {
             let value = try message.bytes()
             // bluetoothd signals a notification once for each program that listens.

@@ -87,11 +87,11 @@ struct GATTObjects: Sendable {
         switch name {
         case BlueZName.adapter where path == adapter:
             hasAdapter = true
-            var properties = try message.properties(["Powered": "b"])
+            var properties = try BusProperties(message, ["Powered": "b"])
             while try properties.next() != nil { isPowered = try message.bool() }
         case BlueZName.device where path == device:
             hasDevice = true
-            var properties = try message.properties(Self.deviceTypes)
+            var properties = try BusProperties(message, Self.deviceTypes)
             while let key = try properties.next() {
                 switch key {
                 case "Paired", "Trusted": if try message.bool() { isKept = true }
@@ -101,7 +101,7 @@ struct GATTObjects: Sendable {
                 }
             }
         case BlueZName.gattService where path.hasPrefix(device + "/"):
-            var properties = try message.properties(["UUID": "s"])
+            var properties = try BusProperties(message, ["UUID": "s"])
             while try properties.next() != nil {
                 if profile.services.contains(try message.string().lowercased()) { services.insert(path) }
             }
@@ -120,7 +120,7 @@ struct GATTObjects: Sendable {
         let types = [
             "UUID": "s", "Service": "o", "Flags": "as", "MTU": "q", "Notifying": "b", "NotifyAcquired": "b",
         ]
-        var properties = try message.properties(types)
+        var properties = try BusProperties(message, types)
         while let key = try properties.next() {
             switch key {
             case "UUID": found.uuid = try message.string().lowercased()

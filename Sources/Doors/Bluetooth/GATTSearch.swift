@@ -41,7 +41,7 @@ import Text
         let known = try await calls.ask(.managedObjects, until: deadline) {
             [adapterPath, uuid] answer throws(Malformed) in
             var known: String?
-            var objects = try answer.objects()
+            var objects = try BusObjects(answer)
             while let (path, name) = try objects.next() {
                 if try Self.offers(uuid, answer, path, name, adapterPath) { known = path }
             }
@@ -77,8 +77,8 @@ import Text
         switch message.member {
         case "InterfacesAdded":
             let path = try message.string("o")
-            var interfaces = try message.interfaces()
-            while let name = try interfaces.next() { try note(message, path, name) }
+            var interfaces = try BusEntries(message, "sa{sv}")
+            while try interfaces.next() { try note(message, path, try message.string()) }
         case "PropertiesChanged": try note(message, message.path, try message.string())
         default: break
         }
@@ -101,7 +101,7 @@ import Text
             return false
         }
         var isOffered = false
-        var properties = try message.properties(["UUIDs": "as"])
+        var properties = try BusProperties(message, ["UUIDs": "as"])
         while try properties.next() != nil {
             if try message.strings().contains(where: { $0.lowercased() == uuid }) { isOffered = true }
         }

@@ -157,7 +157,7 @@ package struct GATTService: Sendable {
         else {
             return
         }
-        var properties = try message.properties(["Connected": "b"])
+        var properties = try BusProperties(message, ["Connected": "b"])
         while try properties.next() != nil {
             if try !message.bool() { calls.fail("the phone has ended the connection") }
         }
@@ -211,7 +211,7 @@ package struct GATTService: Sendable {
         var mtu = 0
 
         init(_ call: BusMessage) throws(Malformed) {
-            var properties = try call.properties(["device": "o", "offset": "q", "mtu": "q"])
+            var properties = try BusProperties(call, ["device": "o", "offset": "q", "mtu": "q"])
             while let key = try properties.next() {
                 switch key {
                 case "device": device = try call.string("o")

@@ -117,7 +117,7 @@ struct BlueZConnections: Sendable {
     /// Reads the answer to GetManagedObjects; nil when it cannot be read.
     init?(_ answer: BusMessage) {
         do throws(Malformed) {
-            var objects = try answer.objects()
+            var objects = try BusObjects(answer)
             while let (path, name) = try objects.next() { try read(answer, path, name) }
         } catch {
             return nil
@@ -136,7 +136,7 @@ struct BlueZConnections: Sendable {
             let types = [
                 "Address": "s", "AddressType": "s", "Connected": "b", "Paired": "b", "Trusted": "b", "UUIDs": "as",
             ]
-            var properties = try message.properties(types)
+            var properties = try BusProperties(message, types)
             while let key = try properties.next() {
                 switch key {
                 case "Address": device.address = try message.string()
@@ -152,7 +152,7 @@ struct BlueZConnections: Sendable {
             devices[path] = device
         case BlueZName.characteristic:
             var isListenedTo = false
-            var properties = try message.properties(["Notifying": "b", "NotifyAcquired": "b"])
+            var properties = try BusProperties(message, ["Notifying": "b", "NotifyAcquired": "b"])
             while try properties.next() != nil {
                 if try message.bool() { isListenedTo = true }
             }

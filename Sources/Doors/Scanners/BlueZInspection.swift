@@ -50,7 +50,7 @@ import Text
         guard let answer, answer.kind == .return else { return end(BlueZFault.refused(answer)) }
         var adapters: [BlueZAdapter] = []
         do throws(Malformed) {
-            var objects = try answer.objects()
+            var objects = try BusObjects(answer)
             while let (path, name) = try objects.next() {
                 guard name == BlueZName.adapter else {
                     try answer.skip("a{sv}")

@@ -50,7 +50,7 @@ import Text
         below prefix: String
     ) throws(Malformed) -> Bool {
         var result = false
-        var objects = try message.objects()
+        var objects = try BusObjects(message)
         while let (path, name) = try objects.next() {
             guard name == BlueZName.device, path.hasPrefix(prefix) else {
                 try message.skip("a{sv}")

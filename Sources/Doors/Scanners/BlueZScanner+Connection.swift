@@ -105,7 +105,7 @@ extension BlueZScanner {
         retryAlarm = nil
         fault = nil
         do throws(Malformed) {
-            var objects = try answer.entries("oa{sa{sv}}")
+            var objects = try BusEntries(answer, "oa{sa{sv}}")
             while try objects.next() { try readInterfaces(of: try answer.string("o"), answer, isNew: false) }
         } catch {
             fail(BlueZFault.unknownFormat)

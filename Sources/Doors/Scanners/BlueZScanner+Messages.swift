@@ -33,8 +33,9 @@ extension BlueZScanner {
     /// Reads the interfaces of an object, an `a{sa{sv}}`. `isNew` is false for an object from GetManagedObjects.
     func readInterfaces(of path: String, _ message: BusMessage, isNew: Bool) throws(Malformed) {
         var supportsMonitors = false
-        var interfaces = try message.interfaces()
-        while let name = try interfaces.next() {
+        var interfaces = try BusEntries(message, "sa{sv}")
+        while try interfaces.next() {
+            let name = try message.string()
             switch name {
             case BlueZName.adapter:
                 var adapter = adapters[path] ?? BlueZAdapter(path: path)

@@ -141,7 +141,7 @@ import Text
 
     private static func filter(_ call: BusMessage) throws(Malformed) -> [String: String] {
         var filter: [String: String] = [:]
-        var entries = try call.entries("sv")
+        var entries = try BusEntries(call, "sv")
         while try entries.next() {
             let key = try call.string()
             let type = try call.variantType()
@@ -159,9 +159,9 @@ import Text
 
     private static func countPatterns(_ message: BusMessage) throws(Malformed) -> [String: Int] {
         var counts: [String: Int] = [:]
-        var objects = try message.objects()
+        var objects = try BusObjects(message)
         while let (path, _) = try objects.next() {
-            var properties = try message.properties(["Patterns": "a(yyay)"])
+            var properties = try BusProperties(message, ["Patterns": "a(yyay)"])
             while try properties.next() != nil {
                 try message.enter("a", "(yyay)")
                 while try message.hasNext() {

@@ -140,7 +140,7 @@ import Text
         guard signal.member == "PropertiesChanged", connected == Self.phone, (try? signal.string()) != nil else {
             return
         }
-        guard var properties = try? signal.properties(["Value": "ay"]) else { return }
+        guard var properties = try? BusProperties(signal, ["Value": "ay"]) else { return }
         while (try? properties.next()) != nil, let bytes = try? signal.bytes() {
             if signal.path == characteristics[Self.uuid(5)] { states.append(bytes) } else { receive(bytes) }
         }
@@ -196,9 +196,9 @@ import Text
     }
 
     private func readCharacteristics(_ answer: BusMessage) throws(Malformed) {
-        var objects = try answer.objects()
+        var objects = try BusObjects(answer)
         while let (path, _) = try objects.next() {
-            var properties = try answer.properties(["UUID": "s"])
+            var properties = try BusProperties(answer, ["UUID": "s"])
             while try properties.next() != nil { characteristics[try answer.string()] = path }
         }
     }
@@ -219,7 +219,7 @@ import Text
     }
 
     private func readAdvertisement(of answer: BusMessage) throws(Malformed) {
-        var entries = try answer.properties(["ServiceUUIDs": "as", "Type": "s"])
+        var entries = try BusProperties(answer, ["ServiceUUIDs": "as", "Type": "s"])
         while let key = try entries.next() {
             if key == "Type" { properties[key] = try answer.string() } else { advertised += try answer.strings() }
         }
