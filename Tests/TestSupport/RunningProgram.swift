@@ -117,6 +117,7 @@ package final class RunningProgram: Sendable {
     ///   - text: the whole standard input; nil keeps it open for `type(_:)` without a terminal.
     ///   - hasTerminal: whether it has a controlling terminal; standard input, output and error are always pipes.
     ///   - columns: the width of the terminal; 0: unknown.
+    ///   - rows: the height of the terminal.
     ///   - environment: the environment variables; those of the test are not inherited.
     /// - Throws: `StartError` or `Spawn.Failure` when the program cannot be started.
     package init(
@@ -125,6 +126,7 @@ package final class RunningProgram: Sendable {
         input text: String? = "",
         hasTerminal: Bool = false,
         columns: UInt16 = 1000,
+        rows: UInt16 = 24,
         environment: [String: String] = [:]
     ) throws {
         var (standard, output, error): ([Int32], [Int32], [Int32]) = ([-1, -1], [-1, -1], [-1, -1])
@@ -135,7 +137,7 @@ package final class RunningProgram: Sendable {
         if hasTerminal {
             // ttyname is not thread-safe.
             var path = [CChar](repeating: 0, count: 128)
-            var size = winsize(ws_row: 24, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0)
+            var size = winsize(ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0)
             guard openpty(&master, &slave, nil, nil, &size) == 0, ttyname_r(slave, &path, path.count) == 0 else {
                 throw StartError(text: "no terminal")
             }

@@ -57,6 +57,14 @@ private final class Programs: Sendable {
         try add("pinentry", "echo OK; " + script)
     }
 
+    /// Adds the pinentry of this machine that asks in a terminal.
+    func addTerminalPinentry() throws {
+        try FileManager.default.createSymbolicLink(
+            atPath: "\(folder)/pinentry",
+            withDestinationPath: "/usr/bin/pinentry-curses"
+        )
+    }
+
     /// Adds a fake of notify-send: it writes its texts to standard error.
     func addNotifySend() throws { try add("notify-send", #"shift 2; echo "notification: $*" >&2"#) }
 
@@ -99,6 +107,61 @@ private final class Programs: Sendable {
         #expect(log.contains("SETDESC The card needs the PIN.%0A%0A\(service)"))
         #expect(log.contains("SETDESC That PIN was wrong.%0A2 tries are left.%0A%0A\(service)"))
         for digits in ["111111", "123456"] { #expect(!(program.everything + log.joined()).contains(digits)) }
+    }
+
+    @Test(
+        "the real pinentry of a terminal asks for consent, optional data and the PIN, in pages where it has little room",
+        .enabled(if: access("/usr/bin/pinentry-curses", X_OK) == 0, "needs the package pinentry-curses"),
+        arguments: [UInt16(40), 16],
+        ["\r", "\t\r", "\t\t\r"]
+    )
+    func curses(rows: UInt16, keys: String) async throws {
+        let programs = try Programs()
+        try programs.addTerminalPinentry()
+        let isAgreed = keys != "\t\t\r"
+        let peer = try ScriptedPeer.authentication { peer in
+            if keys == "\t\r" { peer.answer("SET_ACCESS_RIGHTS", Say.rights(#""Address","FamilyName""#)) }
+            guard isAgreed else {
+                peer.command("CANCEL")
+                return peer.send(#"{"msg":"AUTH","result":{"major":"x#error","reason":"User_Cancelled"}}"#)
+            }
+            peer.command("ACCEPT")
+            peer.ask("PIN")
+            peer.send(Say.authenticated)
+        }
+        let program = try RunningProgram(
+            "badgectl",
+            ["--socket", peer.path, "auth", Self.url, "--pinentry"],
+            hasTerminal: true,
+            columns: 80,
+            rows: rows,
+            environment: programs.environment.merging(["TERM": "xterm"]) { $1 }
+        )
+        if rows < 24 { #expect(await program.prints("<Next page>", typing: "\r"), "\(program.everything)") }
+        #expect(await program.prints("<Only what is required>"), "\(program.everything)")
+        #expect(await program.prints("<Cancel>", typing: keys))
+        if isAgreed {
+            #expect(await program.prints("The card needs the PIN."), "\(program.everything)")
+            #expect(await program.prints("<Cancel>", typing: "123456\r"))
+        }
+        #expect(await program.exitCode == (isAgreed ? 0 : 1), "\(program.everything)")
+        let commands = await peer.commands()
+        #expect(commands.contains("SET_PIN") == isAgreed && commands.contains("CANCEL") == !isAgreed)
+        #expect(commands.contains("SET_ACCESS_RIGHTS") == (keys == "\t\r"))
+        #expect(!program.everything.contains("123456"))
+    }
+
+    @Test("the pages for a terminal have as many lines and columns as it has room for, and nothing is lost")
+    func room() {
+        let text = (0..<30).map { "line \($0) " + String(repeating: "word ", count: 20) }.joined(separator: "\n")
+        let room = Pinentry.Room(lines: 7, columns: 36)
+        let pages = Pinentry.pages(text, title: "Terms", in: room)
+        for page in pages {
+            let lines = page.split(separator: "\n", omittingEmptySubsequences: false)
+            #expect(lines.count <= 7 && lines.allSatisfy { $0.count <= 36 } && lines[0] == "Terms")
+        }
+        let words = pages.flatMap { $0.split(separator: "\n").dropFirst() }.flatMap { $0.split(separator: " ") }
+        #expect(words == text.split { " \n".contains($0) })
     }
 
     @Test(

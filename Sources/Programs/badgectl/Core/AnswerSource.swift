@@ -47,7 +47,7 @@ struct TypedSecretForm: Sendable {
         if case .words = content {
             tr("Type \(length) with spaces between them.")
         } else {
-            tr("The \(name) has \(length).")
+            tr("The \(name) has \(length).").asSentence
         }
     }
 
@@ -169,9 +169,9 @@ final class TerminalSource: AnswerSource {
 
     func ask(_ form: TypedSecretForm) async -> TypedAnswer {
         while true {
-            let first = await value(form.name.prefix(1).uppercased() + form.name.dropFirst() + ": ", form)
+            let first = await value(form.name.asSentence + ": ", form)
             guard form.isTypedTwice, case .secret(let firstBox) = first else { return first }
-            let second = await value(tr("Repeat the \(form.name): "), form)
+            let second = await value(tr("Repeat the \(form.name): ").asSentence, form)
             guard case .secret(let secondBox) = second else { return second }
             guard let one = firstBox.take(), let other = secondBox.take() else { continue }
             let isSame = one.withBytes { one in other.withBytes { one.elementsEqual($0) } }

@@ -42,6 +42,12 @@ enum Layout {
         return max(20, Int(size.ws_col))
     }
 
+    /// The lines of a terminal.
+    static func height(of descriptor: Int32) -> Int {
+        var size = winsize()
+        return ioctl(descriptor, UInt(TIOCGWINSZ), &size) == 0 && size.ws_row > 0 ? Int(size.ws_row) : 24
+    }
+
     /// Whether the terminal or the language of the user has nothing but ASCII: `TERM=dumb`, `LC_ALL=C`.
     static let isPlain: Bool = {
         func value(_ name: String) -> String? {
@@ -54,4 +60,13 @@ enum Layout {
 
     /// Whether standard output is a terminal that can be cleared.
     static let canClear = isatty(STDOUT_FILENO) == 1 && getenv("TERM") != nil && !isPlain
+}
+
+extension String {
+    /// The text as the beginning of a sentence.
+    var asSentence: String { prefix(1).uppercased() + dropFirst() }
+
+    /// The text, a sentence, behind a colon: in English it begins in lower case. In other languages it stays as it is,
+    /// because it may begin with a noun. `source` is the English one.
+    func asClause(of source: String) -> String { self == source ? prefix(1).lowercased() + dropFirst() : self }
 }

@@ -16,6 +16,8 @@ final class Pinentry: Sendable {
         /// The third button.
         case other
         case cancelled
+        /// The terminal has no room for the text.
+        case tooSmall
     }
 
     /// A command, such as `SETDESC`, and its text.
@@ -109,9 +111,10 @@ final class Pinentry: Sendable {
             send("BYE")
             _ = result(lines)
             return .yes(secret)
-        // The codes of libgpg-error: canceled, not confirmed.
+        // The codes of libgpg-error: canceled, not confirmed, screen or window too small.
         case .error(99): return .cancelled
         case .error(114): return .other
+        case .error(301): return .tooSmall
         case .error, nil: return nil
         }
     }
@@ -183,13 +186,30 @@ final class Pinentry: Sendable {
     /// The longest text of a setting, in bytes after escaping.
     private static let longestText = AssuanReply.longestLine - 20
 
+    /// The lines and columns of text for which a window has room.
+    struct Room: Equatable {
+        var lines = Int.max
+        var columns = Layout.columns
+
+        /// Without a known limit, and then for a pinentry that asks in the terminal: its frame, an empty line and the
+        /// buttons take four lines and four columns. The last ones are for one with larger buttons.
+        static var all: [Room] {
+            let terminal = open("/dev/tty", O_RDONLY | O_CLOEXEC | O_NOCTTY)
+            defer { if terminal >= 0 { Glibc.close(terminal) } }
+            let (height, width) = (Layout.height(of: terminal), min(Layout.width(of: terminal), Layout.columns + 4))
+            return [Room()] + [height - 4, height / 2, 4].map { Room(lines: max(3, $0), columns: width - 4) }
+        }
+    }
+
     /// Splits a text into parts that fit into one window: at its line ends, and inside a line that is too long. `title`
     /// is the first line of each part.
-    static func pages(_ text: String, title: String? = nil) -> [String] {
+    static func pages(_ text: String, title: String? = nil, in room: Room = Room()) -> [String] {
         let longestText = longestText - (title.map { escaped($0).utf8.count + 3 } ?? 0)
+        let mostLines = room.lines - (title == nil ? 0 : 1)
         var pages: [String] = []
         var size = 0
-        for line in Layout.wrapped(text).printableLines.unicodeScalars.split(
+        var lines = 0
+        for line in Layout.wrapped(text, columns: room.columns).printableLines.unicodeScalars.split(
             separator: "\n",
             omittingEmptySubsequences: false
         ) {
@@ -199,12 +219,14 @@ final class Pinentry: Sendable {
                 let part = String(rest[..<begun.end])
                 rest = rest[begun.end...]
                 let count = begun.text.utf8.count + 3
-                if let last = pages.indices.last, size + count <= longestText {
+                if let last = pages.indices.last, size + count <= longestText, lines < mostLines {
                     pages[last] += "\n" + part
                     size += count
+                    lines += 1
                 } else {
                     pages.append(part)
                     size = count - 3
+                    lines = 1
                 }
             } while !rest.isEmpty
         }

@@ -24,9 +24,9 @@ final class PinentrySource: AnswerSource {
         let need = notes.isEmpty ? tr("The card needs the \(form.name).") : notes
         let window = SecretWindow(
             description: form.service.map { "\(need)\n\n\($0)" } ?? need,
-            prompt: form.name.prefix(1).uppercased() + form.name.dropFirst() + ":",
+            prompt: form.name.asSentence + ":",
             advice: form.advice,
-            again: tr("Repeat the \(form.name):"),
+            again: tr("Repeat the \(form.name):").asSentence,
             different: tr("You have typed two different values.")
         )
         return await window.ask(program, form)
@@ -37,7 +37,7 @@ final class PinentrySource: AnswerSource {
         switch await answer(settings, "CONFIRM") {
         case .yes: return .confirmed
         case .other, .cancelled: return .ended
-        case nil: return Task.isCancelled ? .cancelled : .noPinentry
+        case .tooSmall, nil: return Task.isCancelled ? .cancelled : .noPinentry
         }
     }
 
@@ -55,8 +55,16 @@ final class PinentrySource: AnswerSource {
 
     func choose(_ choice: Choice) async -> Choice.Answer? {
         _ = removeNotes()
-        guard let pages = Self.pages(choice) else { return .tooLong }
         let hasThirdButton = choice.other == nil ? false : await Pinentry.hasThirdButton(program)
+        for room in Pinentry.Room.all {
+            guard let pages = Self.pages(choice, in: room) else { return .tooLong }
+            if let answer = await show(pages, choice, hasThirdButton) { return answer }
+        }
+        return .failed
+    }
+
+    /// Shows one page after the other; nil if a window has no room for its page.
+    private func show(_ pages: [String], _ choice: Choice, _ hasThirdButton: Bool) async -> Choice.Answer? {
         for (number, page) in pages.enumerated() {
             let isLast = number == pages.count - 1
             var settings = [
@@ -71,6 +79,7 @@ final class PinentrySource: AnswerSource {
             case .yes: if isLast { return .yes }
             case .other: return choice.other == nil || !isLast ? .no : .other
             case .cancelled: return .no
+            case .tooSmall: return nil
             case nil: return Task.isCancelled ? .cancelled : .failed
             }
         }
@@ -87,21 +96,21 @@ final class PinentrySource: AnswerSource {
         switch await answer(settings, "CONFIRM") {
         case .yes: return .yes
         case .other, .cancelled: return .other
-        case nil: return Task.isCancelled ? .cancelled : .failed
+        case .tooSmall, nil: return Task.isCancelled ? .cancelled : .failed
         }
     }
 
     /// The pages of a question: at most so many that a person reads them. Words that are on offer elsewhere are left out
     /// if they are too many, and each page of them says whose they are; nil if what must be read is too long.
-    static func pages(_ choice: Choice) -> [String]? {
-        let necessary = Pinentry.pages(choice.text)
+    static func pages(_ choice: Choice, in room: Pinentry.Room = .init()) -> [String]? {
+        let necessary = Pinentry.pages(choice.text, in: room)
         guard necessary.count <= maximumPages else { return nil }
         guard let appendix = choice.appendix else { return necessary }
-        let together = Pinentry.pages("\(choice.text)\n\n\(appendix.title):\n\(appendix.text)")
+        let together = Pinentry.pages("\(choice.text)\n\n\(appendix.title):\n\(appendix.text)", in: room)
         if together.count == 1 { return together }
-        let all =
-            necessary + Pinentry.pages(appendix.text, title: tr("\(appendix.title), in the words of the service:"))
-        return all.count <= maximumPages ? all : Pinentry.pages(choice.text + "\n\n" + appendix.elsewhere)
+        let title = tr("\(appendix.title), in the words of the service:")
+        let all = necessary + Pinentry.pages(appendix.text, title: title, in: room)
+        return all.count <= maximumPages ? all : Pinentry.pages(choice.text + "\n\n" + appendix.elsewhere, in: room)
     }
 
     private static let maximumPages = 10
@@ -125,18 +134,24 @@ struct SecretWindow: Sendable {
 
     /// Asks until the value has the right form.
     func ask(_ program: String, _ form: TypedSecretForm) async -> TypedAnswer {
-        var settings = others + [Pinentry.Setting("SETDESC", description), Pinentry.Setting("SETPROMPT", prompt)]
+        var description = description
+        var settings = others + [Pinentry.Setting("SETPROMPT", prompt)]
         if form.isTypedTwice {
             settings.append(Pinentry.Setting("SETREPEAT", again))
             settings.append(Pinentry.Setting("SETREPEATERROR", different))
         }
         var error: [Pinentry.Setting] = []
         while true {
-            switch await Pinentry.ask(program, settings + error, "GETPIN") {
+            let text = [Pinentry.Setting("SETDESC", description)]
+            switch await Pinentry.ask(program, text + settings + error, "GETPIN") {
             case .yes(let box):
                 if let secret = box?.take(), form.accepts(secret) { return .secret(SecretBox(secret)) }
                 error = [Pinentry.Setting("SETERROR", advice)]
             case .other, .cancelled: return .ended
+            case .tooSmall:
+                // The consent has shown the service, which stands last.
+                guard let service = description.firstRange(of: "\n\n") else { return .noPinentry }
+                description.removeSubrange(service.lowerBound...)
             case nil: return Task.isCancelled ? .cancelled : .noPinentry
             }
         }
