@@ -150,16 +150,38 @@ private let recording = #"badged-recording 1\natr 3b00\nkind eid\n> 00a40400\n< 
         #expect(text.contains("\n[badged]\n  ") && text.contains("\n[versions]\n"), "\(text)")
     }
 
-    @Test("a file that is there is not replaced")
-    func exists() async throws {
+    @Test(
+        "a file that is there, or that cannot be written, is noticed before badged records anything",
+        arguments: ["report.txt", "none/report.txt", ""]
+    )
+    func exists(name: String) async throws {
         let folder = try TemporaryFolder()
         try folder.write("report.txt", Array("mine".utf8))
-        let path = folder.path + "/report.txt"
+        let path = "\(folder.path)/\(name)"
         let peer = try Self.peer()
         defer { withExtendedLifetime(peer) {} }
-        let program = try badgectl(peer, "report", path)
+        let program = try badgectl(peer, "report", "--card", path)
         await program.ends(1, saying: "badgectl: error: cannot write \(path): ")
-        #expect(try Self.text(path) == "mine")
+        #expect(try Self.text("\(folder.path)/report.txt") == "mine")
+    }
+
+    @Test("a report that is interrupted leaves no file")
+    func interrupted() async throws {
+        let folder = try TemporaryFolder()
+        let path = folder.path + "/report.txt"
+        let peer = try ScriptedPeer { peer in
+            peer.command("GET_INFO")
+            close(creat(folder.path + "/asked", 0o600))
+            // The answer does not come.
+            peer.untilClosed()
+        }
+        defer { withExtendedLifetime(peer) {} }
+        let program = try badgectl(peer, "report", "--card", path)
+        try await until { access(folder.path + "/asked", F_OK) == 0 }
+        #expect(access(path, F_OK) == 0)
+        program.signal(SIGINT)
+        #expect(await program.exitCode == 130)
+        #expect(access(path, F_OK) != 0)
     }
 
     @Test("settings with names, paths, addresses and keys are written without their values")

@@ -32,6 +32,18 @@ enum FileContent {
         return file
     }
 
+    /// Checks before a long dialogue that its result can be written to a file.
+    static func check(_ path: String) throws {
+        var status = stat()
+        let isThere = stat(path, &status) == 0
+        if isThere, status.st_mode & S_IFMT == S_IFDIR {
+            errno = EISDIR
+            throw cannotWrite(path)
+        }
+        let folder = path.lastIndex(of: "/").map { String(path[...$0]) } ?? "."
+        guard access(isThere ? path : folder, isThere ? W_OK : W_OK | X_OK) == 0 else { throw cannotWrite(path) }
+    }
+
     /// Writes all of the bytes to the end of a file.
     static func append(_ bytes: [UInt8], _ file: Int32, _ path: String) throws {
         guard Output.write(bytes, to: file) else { throw cannotWrite(path) }
@@ -48,8 +60,11 @@ enum FileContent {
         CommandFailure(tr("cannot write \(path): \(DaemonWords.text(errorText()))"), hint: tr("name another file"))
     }
 
+    private static let notAFile = Phrase("it is neither a file nor a pipe")
+
     private static func cannotRead(_ path: String, _ reason: String) -> CommandFailure {
-        CommandFailure(tr("cannot read \(path): \(DaemonWords.text(reason))"), hint: tr("name another file"))
+        let said = notAFile.read(reason).map(tr) ?? DaemonWords.text(reason)
+        return CommandFailure(tr("cannot read \(path): \(said)"), hint: tr("name another file"))
     }
 }
 

@@ -70,8 +70,9 @@ enum DocumentCommand {
             guard groups?.contains(2) != false else {
                 throw CommandFailure(usage: tr("--portrait needs group 2"), hint: tr("2 must be in --groups"))
             }
-            try checkFolder(path.contains("/") ? String(path[...(path.lastIndex(of: "/") ?? path.startIndex)]) : ".")
+            try FileContent.check(path)
         }
+        if let path = invocation.value(of: .record) { try FileContent.check(path) }
         let verdict = Mutex(ExitStatus.failed)
         try await WorkflowRun.run(invocation, notDone: tr("no document was read")) { workflow in
             let result = try await workflow.connection.readDocument(
@@ -154,7 +155,8 @@ enum DocumentCommand {
 
     private static func checkFolder(_ path: String) throws {
         guard access(path, W_OK | X_OK) == 0 else {
-            throw CommandFailure(tr("cannot write to \(path): \(errorText())"), hint: tr("name a folder that is there"))
+            let reason = DaemonWords.text(errorText())
+            throw CommandFailure(tr("cannot write to \(path): \(reason)"), hint: tr("name a folder that is there"))
         }
     }
 }

@@ -44,6 +44,7 @@ enum ScanCommand {
 
     @Sendable private static func run(_ invocation: Invocation) async throws {
         let filter = try filter(invocation)
+        if let path = invocation.value(of: .plot) { try FileContent.check(path) }
         if let path = invocation.value(of: .replay) {
             return try ReplayedScan.run(
                 path,

@@ -43,6 +43,39 @@ enum ReportCommand {
 
     @Sendable private static func run(_ invocation: Invocation) async throws {
         let path = invocation.operand.isEmpty ? standardFile : invocation.operand
+        // A card is not recorded for a file that cannot be written.
+        let file = try FileContent.create(path, flags: O_EXCL | O_NOFOLLOW)
+        defer { close(file) }
+        EndSignals.handle { number in
+            unlink(path)
+            Output.quit(.interrupted(number))
+        }
+        let recordings: [RecordingOfCard]
+        do {
+            recordings = try await write(invocation, to: file, path)
+        } catch {
+            unlink(path)
+            throw error
+        }
+        EndSignals.handle(nil)
+        for fault in recordings.compactMap(\.fault) {
+            Output.note(tr("The recording of the card ends early: \(DaemonWords.text(fault))").printable)
+        }
+        if invocation.wantsJSON { return }
+        Output.line(tr("Written: \(path)"))
+        let warning =
+            invocation.has(.testCard)
+            ? tr("It has all data that the card shows to everybody. Give it away only if they are made up.")
+            : tr("Read it, and delete what nobody shall see, before you give it away.")
+        Output.note(warning)
+    }
+
+    /// Writes the report, and returns the recordings in it.
+    private static func write(
+        _ invocation: Invocation,
+        to file: Int32,
+        _ path: String
+    ) async throws -> [RecordingOfCard] {
         let wantsCard = invocation.has(.card) || invocation.has(.testCard)
         let wantsBoard = invocation.has(.board)
         var recordings: [RecordingOfCard] = []
@@ -58,17 +91,8 @@ enum ReportCommand {
         }
         report.addHost()
         let text = report.text + recordings.map { "\n" + $0.recording }.joined()
-        try FileContent.write(Array(text.utf8), to: path, flags: O_EXCL | O_NOFOLLOW)
-        for fault in recordings.compactMap(\.fault) {
-            Output.note(tr("The recording of the card ends early: \(DaemonWords.text(fault))").printable)
-        }
-        if invocation.wantsJSON { return }
-        Output.line(tr("Written: \(path)"))
-        let warning =
-            invocation.has(.testCard)
-            ? tr("It has all data that the card shows to everybody. Give it away only if they are made up.")
-            : tr("Read it, and delete what nobody shall see, before you give it away.")
-        Output.note(warning)
+        try FileContent.append(Array(text.utf8), file, path)
+        return recordings
     }
 
     /// Records the card in the reader that the user names, or the first card.

@@ -79,6 +79,7 @@ enum MdocCommand {
             case "none": .unsigned
             case let name?: .named(name)
             }
+        if let path = invocation.value(of: .portrait) { try FileContent.check(path) }
         let verdict = Mutex(ExitStatus.failed)
         try await WorkflowRun.run(invocation, notDone: tr("no phone was read")) { workflow in
             let result = try await workflow.connection.readMdoc(
