@@ -16,6 +16,10 @@ import Testing
             (["stat"], "unknown command stat", "did you mean status? "),
             (["--sokket", "/x", "status"], "unknown option --sokket", "did you mean --socket? "),
             (["readers", "--wath"], "unknown option --wath", "did you mean --watch? "),
+            // --for belongs to other commands.
+            (["change-pin", "--frob"], "unknown option --frob", "badgectl change-pin --help"),
+            (["documents", "anchor"], "documents has no action anchor", "did you mean anchors? "),
+            (["help", "documents", "x"], "documents has no action x", "badgectl documents --help"),
             (
                 ["closest", "moton"],
                 "moton is not one of proximity, motion, seamless, applicationSpecific, enhancedTap",
@@ -201,6 +205,31 @@ import Testing
         let program = try RunningProgram("badgectl", ["__complete"] + words)
         #expect(await program.exitCode == 0)
         return program.text(.output).split(separator: "\n").map(String.init)
+    }
+
+    @Test(
+        "a file that cannot be written is noticed before anything is asked",
+        arguments: [
+            ["document", "--portrait"], ["document", "--record"], ["mdoc", "--item", "portrait", "--portrait"],
+            ["scan", "--plot"], ["report"], ["report", "--card"],
+        ],
+        ["/none/file", "/etc"]
+    )
+    func unwritable(arguments: [String], path: String) async throws {
+        let program = try RunningProgram("badgectl", ["--socket", "/none/badged.sock"] + arguments + [path])
+        await program.ends(1, saying: "badgectl: error: cannot write \(path): ")
+    }
+
+    @Test(
+        "the help of a command with one word after it",
+        arguments: ["documents anchors", "mdoc anchors", "anchors import"]
+    )
+    func secondWord(words: String) async throws {
+        let parts = words.split(separator: " ").map(String.init)
+        let program = try RunningProgram("badgectl", ["help"] + parts)
+        #expect(await program.exitCode == 0)
+        #expect(program.text(.output).hasPrefix("Usage: badgectl \(parts[0]) "), "\(program.everything)")
+        #expect(try await Self.completed(["help", parts[0], ""]) == ["words", parts[1]])
     }
 
     @Test("Every command and every option is completed, and says what it is")

@@ -62,7 +62,7 @@ enum Help {
         return """
             \(usage("\(command.name) \(action.usage) [OPTION...]"))
 
-            \(paragraph(action.summary.prefix(1).uppercased() + action.summary.dropFirst() + "."))
+            \(paragraph(action.summary.asSentence + "."))
             \(paragraphs)
             \(self.options(options))
             """
@@ -74,7 +74,7 @@ enum Help {
         let actions = command.actions.isEmpty ? "" : "\n\(tr("Actions:"))\n\(list)\n"
         let paragraphs = command.details.map { "\n" + paragraph(tr($0)) + "\n" }.joined()
         let words = words(command.summary)
-        let summary = words.prefix(1).uppercased() + words.dropFirst() + "."
+        let summary = words.asSentence + "."
         return """
             \(usage("\(usage(command)) [OPTION...]"))
 

@@ -89,6 +89,10 @@ struct Invocation: Sendable {
         }
         let command = words.first.flatMap(CommandTable.command(named:))
         guard let command, let name = words.dropFirst().first else { return Invocation(.help(command, nil)) }
+        // Such as `documents anchors`, whose help is that of the command.
+        if command.actions.isEmpty, words.count == 2, command.operand?.choices?.contains(name) == true {
+            return Invocation(.help(command, nil))
+        }
         guard let action = command.actions.first(where: { $0.name == name }), words.count == 2 else {
             let names = command.actions.map(\.name)
             let word = words.count > 2 && names.contains(name) ? words.dropFirst(2).first ?? "" : name
@@ -124,7 +128,9 @@ struct Invocation: Sendable {
             let parts = argument.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
             let name = parts[0] == "-h" ? OptionName.help.description : parts[0]
             guard let spec = known.first(where: { $0.name == name }) else {
-                throw usage(tr("unknown option \(name)"), words.first, known.map(\.name), name)
+                let command = words.first.flatMap(CommandTable.command(named:))
+                let names = (command.map { CommandTable.global + $0.options } ?? known).map(\.name)
+                throw usage(tr("unknown option \(name)"), words.first, names, name)
             }
             var value = parts.count > 1 ? parts[1] : nil
             if let needed = spec.value {
@@ -158,7 +164,10 @@ struct Invocation: Sendable {
                 throw usage(tr("\(command.name) needs \(list ?? needed.name)"), command.name)
             }
             if let choices, let list, !choices.contains(word) {
-                throw usage(tr("\(word) is not one of \(list)"), command.name, choices, word)
+                let text =
+                    choices.count == 1
+                    ? tr("\(command.name) has no action \(word)") : tr("\(word) is not one of \(list)")
+                throw usage(text, command.name, choices, word)
             }
             operand = word
         }

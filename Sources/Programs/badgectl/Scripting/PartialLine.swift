@@ -98,7 +98,11 @@ struct PartialLine: Sendable {
         }
         guard let value, value.completion != .nothing else { return .option(options) }
         guard value.completion == .actions else { return .value(value) }
-        return .action(arguments.first.flatMap(CommandTable.command(named:))?.actions ?? [])
+        let about = arguments.first.flatMap(CommandTable.command(named:))
+        if let about, about.actions.isEmpty, let operand = about.operand, operand.choices != nil {
+            return .value(operand)
+        }
+        return .action(about?.actions ?? [])
     }
 
     /// The options that the command, or its action, has.
