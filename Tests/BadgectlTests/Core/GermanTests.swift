@@ -196,6 +196,104 @@ private struct German {
         }
     }
 
+    @Test("what a new wallet card asks and shows is translated")
+    func walletSetup() async throws {
+        let marked = try German(isMarked: true)
+        let peer = try ScriptedPeer { $0.playSetup() }
+        let program = try badgectl(peer, "wallet", "setup", hasTerminal: true, environment: marked.environment)
+        let known = Self.names.union(PlayedWallet.words + ["address"])
+        for (prompt, answer) in [
+            ("new PIN»: ", "123456"), ("Repeat the »«new PIN", "123456"), ("written it down: »", ""),
+            ("written it down: »", ""), ("11«»: ", "able absorb access"),
+        ] {
+            #expect(await program.prints(prompt, typing: answer + "\n"), "\(program.everything)")
+        }
+        #expect(await program.exitCode == 0, "\(program.everything)")
+        #expect(words(program.dialogue + program.text(.output), outside: known) == [], "\(program.everything)")
+    }
+
+    @Test("what a card shall sign is shown in German, and its own names stay as they are")
+    func facts() async throws {
+        let german = try German()
+        let peer = try ScriptedPeer { peer in
+            peer.answer("WALLET_INIT", PlayedWallet.ready())
+            peer.command("WALLET_TRANSFER")
+            peer.send(PlayedWallet.operationStarted("transfer"))
+            peer.prompt(PlayedWallet.request(1), "CANCEL")
+            peer.send(PlayedWallet.result("transfer", 0))
+        }
+        let program = try badgectl(
+            peer,
+            "wallet",
+            "transfer",
+            "alice",
+            "bob",
+            "1.31 EOS",
+            hasTerminal: true,
+            environment: german.environment
+        )
+        #expect(await program.prints("[j/N] ", typing: "n\n"), "\(program.everything)")
+        #expect(await program.exitCode == 1)
+        let rows = program.dialogue.split(separator: "\n").map { $0.split(separator: " ").joined(separator: " ") }
+        for row in [
+            "App D", "sagt an order", "Konto alice@active", "Aktion transfer aus eosio.token", "durch alice@active",
+            "quantity 1.3100 EOS", "läuft ab 2026-11-22 17:30:00 UTC",
+        ] {
+            #expect(rows.contains(row), "\(row) in \(rows)")
+        }
+    }
+
+    private static let remote =
+        #"{"msg":"REMOTE","enabled":true,"share":true,"fingerprint":"00","lenders":[{"fingerprint":"11","#
+        + #""name":"Telefon","paired":false,"connected":false,"pairing":true}],"borrowers":[],"used":[],"#
+        + #""pairing":false}"#
+
+    @Test("the pairing with a phone is German, and so is its failure", arguments: [["pair"], ["share", "--pair"]])
+    func pairing(arguments: [String]) async throws {
+        let german = try German()
+        let peer = try ScriptedPeer { peer in
+            peer.tellsPermissions()
+            peer.answer("GET_REMOTE", Self.remote)
+            if arguments == ["pair"] {
+                peer.command("PAIR_READER")
+                peer.send(
+                    #"{"msg":"ENTER_PAIRING_CODE","question":1,"name":"Telefon","fingerprint":"11","ownFingerprint":"00"}"#
+                )
+                peer.command("SET_PAIRING_CODE")
+                peer.send(#"{"msg":"PAIR_READER","success":false,"error":"The card was removed"}"#)
+            } else {
+                peer.command("OPEN_PAIRING")
+                peer.send(#"{"msg":"PAIRING_CODE","code":"0777","fingerprint":"00","seconds":120}"#)
+                peer.send(#"{"msg":"OPEN_PAIRING","success":false,"error":"The card was removed"}"#)
+            }
+        }
+        let program = try RunningProgram(
+            "badgectl",
+            ["remote", "--socket", peer.path, "--pin-stdin"] + arguments,
+            input: "0778\n",
+            environment: german.environment
+        )
+        await program.ends(1, saying: "badgectl: Fehler: Die Karte wurde entfernt\nRat: ")
+        let said = program.text(.error)
+        #expect(said.contains("Fingerabdruck") && said.contains("Die vier Ziffern schützen nicht"), "\(said)")
+        for word in ["Pairing", "Type", "fingerprint", "host", "digits"] { #expect(!said.contains(word), "\(said)") }
+    }
+
+    @Test("a wrong PIN is named in plain German")
+    func wrongSecret() async throws {
+        let german = try German()
+        let daemon = try await RunningDaemon(["--no-ble", "--no-nfc"], in: TemporaryFolder())
+        let program = try badgectl(
+            daemon,
+            "change-pin",
+            "--pin-stdin",
+            input: "111111\n",
+            environment: german.environment
+        )
+        await program.ends(1, saying: "badgectl: Fehler: PIN falsch: die PIN wurde nicht geändert\nRat: ")
+        #expect(program.text(.error).contains("\nPIN falsch.\n"), "\(program.everything)")
+    }
+
     @Test("the help about permissions names each of them")
     func permissions() { #expect(HelpTopic.permissionList.map(\.0) == Permissions.all.words) }
 

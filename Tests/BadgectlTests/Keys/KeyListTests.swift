@@ -28,4 +28,17 @@ import Testing
         program.signal(2)
         #expect(await program.exitCode == 130)
     }
+
+    @Test("credentials says that nobody can put a card on a reader that is virtual")
+    func virtualOnly() async throws {
+        let peer = try ScriptedPeer { peer in
+            peer.answer("START_CREDENTIALS", #"{"issuers":0,"msg":"CREDENTIALS","validated":false,"watching":true}"#)
+            peer.answer("GET_READER_LIST", Say.list(Say.reader("Simulator", left: nil, insertable: true)))
+            peer.untilClosed()
+        }
+        let program = try badgectl(peer, "credentials")
+        #expect(await program.prints("hint: there is only the virtual reader Simulator: ", on: .error))
+        program.signal(2)
+        #expect(await program.exitCode == 130)
+    }
 }

@@ -252,7 +252,7 @@ import Vault
         #expect(
             found.map(CredentialsCommand.line) == [
                 "Simulator: \(number.hex) (\(number.decimal)), Aliro",
-                "Simulator: no credential, wrongSignature, Aliro",
+                "Simulator: no credential, wrong signature, Aliro",
             ]
         )
         connection.close()

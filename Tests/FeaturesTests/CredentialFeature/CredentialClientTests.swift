@@ -36,7 +36,7 @@ import Text
                 "Simulator: 3f1e4cc6d712764d (4548157090586326605), pkoc-se1",
                 "Simulator: 85a086012e15bb0d (9628843342944385805), pkoc-se2, certifica"
                     + "te valid of 0100BADGED000001 for CARD000000000042",
-                "Simulator: no credential, wrongSignature, pkoc-se1",
+                "Simulator: no credential, wrong signature, pkoc-se1",
             ]
         )
         #expect(try await connection.stopCredentials().isWatching == false)

@@ -251,6 +251,6 @@ import Text
         #expect(try line(tag, "h10301") == "Desk: h10301, 26 bits: bb032180")
         #expect(try line(tag, "key64") == "Desk: no number as key64: it has shown no key")
         let failed = #""protocol":"pkoc-se1","verified":false,"reason":"wrongSignature""#
-        #expect(try line(failed, "key64") == "Desk: no credential, wrongSignature, pkoc-se1")
+        #expect(try line(failed, "key64") == "Desk: no credential, wrong signature, pkoc-se1")
     }
 }

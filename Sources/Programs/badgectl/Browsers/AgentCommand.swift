@@ -101,7 +101,7 @@ enum AgentCommand {
             } catch {
                 if Task.isCancelled { throw error }
                 let failure = workflow.failure(error)
-                let hint = failure.hint.map { "\nhint: \($0)" } ?? ""
+                let hint = failure.hint.map { "\n" + tr("hint: \($0)") } ?? ""
                 user.announce(failure.text + hint)
             }
             await Console.finish()

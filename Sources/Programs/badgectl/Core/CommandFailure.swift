@@ -101,12 +101,19 @@ struct CommandFailure: Error, Equatable {
         case .closed: return tr("badged has closed the connection")
         case .noAnswer: return tr("badged does not answer")
         case .malformed(let cause):
-            return tr("the program at this socket does not speak badged's protocol: \(cause)")
+            let said = malformed.lazy.compactMap { $0.read(cause) }.first.map(tr) ?? tr("a line is not JSON")
+            return tr("the program at this socket does not speak badged's protocol: \(said)")
         case .cancelled: return tr("cancelled")
         case .refused(let error): return tr("badged refused: \(DaemonWords.text(error))")
         case .unreadEvents, .eventsAreRead: return error.text
         }
     }
+
+    /// What ClientError.malformed has, if it is not what the JSON parser says.
+    private static let malformed = [
+        Phrase("\("") without a usable \("")"), Phrase("a line is not an object"),
+        Phrase("a line is longer than \("") bytes"),
+    ]
 
     private static func hint(_ error: ClientError) -> String {
         switch error {

@@ -12,7 +12,7 @@ let credentialFeature = FeatureCommands(
         if card.kind == "tag" { return tr("tag, known by its number only") }
         guard let name = ["pkoc": "PKOC", "aliro": "Aliro"][card.kind] else { return nil }
         let versions = card.members["versions"]?.array?.compactMap(\.string).joined(separator: ", ") ?? ""
-        return "\(name) credential" + (versions.isEmpty ? "" : tr(", version \(versions)"))
+        return tr("\(name) credential") + (versions.isEmpty ? "" : tr(", version \(versions)"))
     }
 )
 
@@ -52,6 +52,15 @@ enum CredentialsCommand {
         let connection = try await invocation.connect(keepsEvents: true)
         _ = try await connection.startCredentials(readsNDEF: invocation.has(.ndef))
         Output.note(tr("Waiting for a card or phone. Put it on a reader; Ctrl-C ends."))
+        // Without the permission readers nothing is said.
+        let readers = (try? await connection.readers()) ?? []
+        if let first = readers.first, readers.allSatisfy(\.isInsertable) {
+            Output.note(
+                tr(
+                    "hint: there is only the virtual reader \(first.name): another program puts cards into it, with SET_CARD"
+                ).printable
+            )
+        }
         for await event in connection.events {
             guard let credential = event.message as? Credential else { continue }
             if let format, let name {
@@ -77,11 +86,23 @@ enum CredentialsCommand {
         } catch {
             throw CommandFailure(
                 .usage,
-                tr("cannot use --format '\(text)': \(error.text)"),
+                tr("cannot use --format '\(text)': \(said(error.text))"),
                 hint: tr("see osdp.conf(5)")
             )
         }
     }
+
+    /// What CardFormat says of a format or a card, in the language of the user.
+    private static func said(_ text: String) -> String {
+        formatFaults.lazy.compactMap { $0.read(text) }.first.map(tr) ?? text
+    }
+
+    private static let formatFaults = [
+        Phrase("the format is one of \("")"), Phrase("after a format come facility=NUMBER, reversed, left or right"),
+        Phrase("the facility code does not fit into the format"), Phrase("its number is another one at each tap"),
+        Phrase("it has shown no key"), Phrase("it is no tag"), Phrase("its number has another length"),
+        Phrase("no reader in the wall has read it"), Phrase("it has shown no number"),
+    ]
 
     /// Such as `Desk: h10301, 26 bits: bb032180`.
     static func line(_ credential: Credential, as format: CardFormat, named name: String) -> String {
@@ -98,7 +119,7 @@ enum CredentialsCommand {
             let number = try format.number(of: card)
             return tr("\(credential.reader): \(name), \(number.count) bits: \(Hex.encode(number.bytes))")
         } catch {
-            return tr("\(credential.reader): no number as \(name): \(error.text)")
+            return tr("\(credential.reader): no number as \(name): \(said(error.text))")
         }
     }
 
@@ -110,13 +131,15 @@ enum CredentialsCommand {
         }
         guard let key = credential.key else {
             return tr(
-                "\(credential.reader): no credential, \(credential.reason ?? tr("unknown")), \(credential.technology)"
+                "\(credential.reader): no credential, \(ResultWords.text(credential.reason ?? "unknown")), \(credential.technology)"
             )
         }
         var text =
             "\(credential.reader): \(Hex.encode(key.numbers[64] ?? [])) (\(key.decimal)), \(credential.technology)"
         if let certificate = credential.certificate {
-            text += tr(", certificate \(certificate.state) of \(certificate.issuer) for \(certificate.subject)")
+            text += tr(
+                ", certificate \(ResultWords.text(certificate.state)) of \(certificate.issuer) for \(certificate.subject)"
+            )
         }
         return text
     }

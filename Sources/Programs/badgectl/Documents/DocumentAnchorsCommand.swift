@@ -208,6 +208,6 @@ enum DocumentAnchorsCommand {
                 hint: isDenied ? tr("run badgectl as root") : tr("see what is left: badgectl documents anchors list")
             )
         }
-        Output.line(tr("\(count(names.count, "file", "files")) of \(letters) removed from \(folder)."))
+        Output.line(tr("\(count(names.count, tr("file"), tr("files"))) of \(letters) removed from \(folder)."))
     }
 }

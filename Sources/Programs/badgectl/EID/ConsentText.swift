@@ -178,9 +178,9 @@ enum ConsentText {
     static func failure(_ result: AuthenticationResult, _ known: String) -> CommandFailure {
         // The sentences of badged are in the catalogue, the words of a service are not.
         var text =
-            (result.message ?? result.description).map { tr(Phrase(stringLiteral: $0)) } ?? tr("authentication failed")
+            (result.message ?? result.description).map { tr(Phrase(stringLiteral: $0)).asClause(of: $0) }
+            ?? tr("authentication failed")
         if text.hasSuffix(".") { text.removeLast() }
-        text = text.prefix(1).lowercased() + text.dropFirst()
         if let reason = result.reason { text += " (\(reason))" }
         return CommandFailure(printable("\(text): \(known)"), hint: hint(result))
     }

@@ -274,8 +274,8 @@ enum EndpointCommand {
 
     @Sendable private static func update(_ invocation: Invocation) async throws {
         let answer = try await KeyCalls(invocation).ask("UPDATE_ENDPOINT")
-        let counts = ["issued", "updated", "revoked"].map { "\(answer[$0]?.int ?? 0) \($0)" }
-        invocation.show(counts.joined(separator: ", "))
+        func count(_ name: String) -> Int { answer[name]?.int ?? 0 }
+        invocation.show(tr("\(count("issued")) issued, \(count("updated")) updated, \(count("revoked")) revoked"))
     }
 
     @Sendable private static func remove(_ invocation: Invocation) async throws {
@@ -298,7 +298,7 @@ enum EndpointCommand {
         Output.line(tr("endpoint \(answer["id"]?.string ?? "")").printable)
         Output.line(tr("keys: \(answer["keys"]?.int ?? 0), bytes of data: \(answer["bytesUsed"]?.int ?? 0)"))
         Output.line(tr("compared with the issuer: \(sync)").printable)
-        Output.line(tr("sealed with a key from: \(answer["storage"]?.string ?? "")").printable)
+        Output.line(tr("sealed with a key from: \(Help.words(answer["storage"]?.string ?? ""))").printable)
     }
 }
 

@@ -5,10 +5,12 @@ import Text
 
 /// `badgectl remote pair` and `badgectl remote share --pair`.
 enum RemotePairing {
-    private static let warning = """
+    private static let warning = tr(
+        """
         The four digits do not protect against a man in the middle during the pairing. Pair in a network that you \
         trust, and compare the fingerprints where the other device shows them.
         """
+    )
 
     // MARK: The reader of another device
 
@@ -83,14 +85,12 @@ enum RemotePairing {
         if let error = question.error {
             user.say("\(DaemonWords.text(error)).".printable)
         } else {
-            user.say(
-                """
-                Pairing with \(question.name.printable).
-                Its fingerprint:  \(question.fingerprint.printable)
-                This host:        \(question.ownFingerprint.printable)
-                \(warning)
-                """
-            )
+            let fingerprints = [
+                (tr("Its fingerprint:"), question.fingerprint), (tr("This host:"), question.ownFingerprint),
+            ]
+            user.say(tr("Pairing with \(question.name).").printable)
+            user.say(Help.columns(fingerprints, indentation: ""))
+            user.say(warning)
         }
         if user.endsScript(question.error) { return nil }
         return await user.secret(TypedSecretForm(name: tr("pairing code"), digits: 4...4))
@@ -105,24 +105,20 @@ enum RemotePairing {
         try await workflow.run {
             let user = workflow.user
             let result = try await workflow.connection.openPairing { code in
-                user.say(
-                    """
-                    Fingerprint of this host: \(code.fingerprint.printable)
-                    \(warning)
-                    Type this code at the other device within \(code.seconds) s:
-                    """
-                )
+                user.say(tr("Fingerprint of this host: \(code.fingerprint)").printable)
+                user.say(warning)
+                user.say(tr("Type this code at the other device within \(code.seconds) s:"))
                 user.show(result: code.code.printable)
             }
             try check(result, user)
-            user.say(tr("Paired with \(result.name ?? "a device"), \(result.fingerprint ?? "").").printable)
+            user.say(tr("Paired with \(result.name ?? tr("a device")), \(result.fingerprint ?? "").").printable)
         }
     }
 
     private static func check(_ result: PairingResult, _ user: CommandLineUser) throws {
         guard !result.success else { return }
         if let ending = user.ending { throw ending }
-        let text = result.error ?? tr("the devices are not paired")
-        throw CommandFailure(text.prefix(1).lowercased() + text.dropFirst(), hint: tr("try again"))
+        let text = result.error.map { DaemonWords.text($0).asClause(of: $0) } ?? tr("the devices are not paired")
+        throw CommandFailure(text, hint: tr("try again"))
     }
 }

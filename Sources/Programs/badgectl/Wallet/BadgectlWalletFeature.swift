@@ -15,7 +15,7 @@ extension Keycard {
         guard isSupported else { return tr("\(name), a version that badged does not support") }
         var parts = [name]
         if !isInitialised {
-            parts.append("new")
+            parts.append(tr("new"))
         } else if keyUID == nil {
             parts.append(tr("no keys"))
         }
@@ -49,28 +49,31 @@ extension Keycard {
             } else if keyUID == nil {
                 tr("no keys: badgectl wallet setup, or badgectl wallet words")
             } else {
-                "ready"
+                tr("ready")
             }
-        var rows = [("card", name), ("state", state)]
+        var rows = [(tr("card"), name), (tr("state"), state)]
         if let keyUID { rows.append((tr("key UID"), keyUID)) }
         if isInitialised, isSupported {
             rows.append(("PIN", pinTries.map(Self.tries) ?? tr("badged cannot know the tries left")))
             rows.append(("PUK", pukTries.map(Self.tries) ?? tr("badged cannot know the tries left")))
         }
         switch isPaired {
-        case true: rows.append(("pairing", tr("paired with this computer")))
-        case false: rows.append(("pairing", tr("not paired with this computer yet")))
+        case true: rows.append((tr("pairing"), tr("paired with this computer")))
+        case false: rows.append((tr("pairing"), tr("not paired with this computer yet")))
         case nil: break
         }
         if let usedSlots, let freeSlots {
             let hint = freeSlots == 0 ? tr(": badgectl wallet unpair --others on a paired computer frees them") : ""
-            rows.append(("slots", tr("\(usedSlots) used, \(freeSlots) free\(hint)")))
+            rows.append((tr("slots"), tr("\(usedSlots) used, \(freeSlots) free\(hint)")))
         }
         switch isTrusted {
-        case true: rows.append(("authority", "trusted"))
+        case true: rows.append((tr("issuer"), tr("trusted")))
         case false:
             rows.append(
-                ("authority", tr("not trusted: any action names the line for badged.conf(5) that trusts the card"))
+                (
+                    tr("issuer"),
+                    tr("not trusted: any action names the line for badged.conf(5) that trusts the card")
+                )
             )
         case nil: break
         }
@@ -156,12 +159,35 @@ enum WalletTexts {
     }
 
     /// What the user must see before a signature.
-    static func table(_ facts: [WalletFact]) -> String { Help.columns(facts.map { ($0.name, $0.text) }) }
+    static func table(_ facts: [WalletFact]) -> String {
+        Help.columns(
+            facts.map { fact in
+                let isAction = fact.name.utf8.starts(with: "action".utf8)
+                return (
+                    words(fact.name, factNames), isAction ? words(fact.text, [Phrase("\(any) of \(any)")]) : fact.text
+                )
+            }
+        )
+    }
+
+    /// A text of the client library in the language of the user. Others, such as names of what is signed, stay as they are.
+    private static func words(_ text: String, _ phrases: [Phrase]) -> String {
+        guard text.isComparable else { return text }
+        return phrases.lazy.compactMap { $0.read(text) }.first.map(tr) ?? text
+    }
+
+    private static let any = ""
+    private static let factNames: [Phrase] = [
+        Phrase("app"), Phrase("says"), Phrase("user"), Phrase("account"), Phrase("action"), Phrase("action \(any)"),
+        Phrase("text"), Phrase("expires"), Phrase("sent to"), Phrase("chain"), Phrase("digest"), Phrase("purpose"),
+        Phrase("standard"), Phrase("data"), Phrase("bytes"), Phrase("  by"), Phrase("  says"),
+        Phrase("  \(any) (not signed)"),
+    ]
 
     /// Such as `words 3, 7 and 11`.
     static func name(_ wanted: WordsQuestion.Wanted) -> String {
         switch wanted {
-        case .all(let count): return "\(count) words"
+        case .all(let count): return tr("\(count) words")
         case .positions(let positions):
             guard let last = positions.last, positions.count > 1 else { return tr("word \(positions.first ?? 0)") }
             return tr("words \(positions.dropLast().map { "\($0)" }.joined(separator: ", ")) and \(last)")

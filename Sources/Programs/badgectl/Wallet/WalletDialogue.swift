@@ -55,15 +55,15 @@ extension CommandLineUser: WalletUser {
 
     func show(_ wallet: PaperWallet) async -> Bool {
         cardIsThere()
-        return await reveal(
+        let advice = tr(
             """
             Write these \(wallet.mnemonics.count) words down, on paper, in this order. They are the only copy of your \
             keys. Whoever has them controls your accounts. Without them, the keys of a lost card are lost for ever. \
             They are shown once.
-
-            \(WalletTexts.table(wallet.mnemonics))
-
-            """,
+            """
+        )
+        return await reveal(
+            "\(advice)\n\n\(WalletTexts.table(wallet.mnemonics))\n",
             noTerminal: tr("there is no terminal to show the words on")
         )
     }
@@ -71,13 +71,9 @@ extension CommandLineUser: WalletUser {
     func show(_ puk: NewPUK) async -> Bool {
         cardIsThere()
         let digits = stride(from: 0, to: puk.puk.count, by: 4).map { puk.puk.dropFirst($0).prefix(4) }
+        let advice = tr("Write this PUK down, 12 digits. It unblocks the PIN after three wrong ones. It is shown once.")
         return await reveal(
-            """
-            Write this PUK down, 12 digits. It unblocks the PIN after three wrong ones. It is shown once.
-
-              \(digits.joined(separator: " "))
-
-            """,
+            "\(advice)\n\n  \(digits.joined(separator: " "))\n",
             noTerminal: tr("there is no terminal to show the PUK on")
         )
     }
