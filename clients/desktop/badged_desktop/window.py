@@ -248,7 +248,7 @@ class Window(Gtk.ApplicationWindow):
             parts.append(section(_("What is missing"), [label(fault) for fault in state.faults]))
         rows: list[Gtk.Widget] = []
         for reader in state.readers:
-            name = label(foreign.line(reader.name, 120), "dim-label", "small")
+            name = label(foreign.line(reader.name, 120), "small")
             rows.append(column(label(texts.card(reader)), name, spacing=0))
         parts.append(section(_("Card readers"), rows or [label(_("No card reader is connected."))]))
         actions = [button(_("Change the _PIN"), self.session.change_pin)]
@@ -327,7 +327,7 @@ class Window(Gtk.ApplicationWindow):
         ]
         parts = []
         for name, value in rows:
-            parts.append(column(label(name, "dim-label", "small"), passage(value), spacing=0))
+            parts.append(column(label(name, "small"), passage(value), spacing=0))
         return column(*parts, spacing=6)
 
     # View, called on the thread of the dialogue
