@@ -206,6 +206,23 @@ import VirtualEID
         second.close()
     }
 
+    @Test("a board is recorded only so often, whoever asks, and its card can be used all the same")
+    func oftenRecorded() async throws {
+        let fixture = try await Fixture(try VirtualCard())
+        fixture.backend.onRecord(.success(Array(Self.frames.utf8)))
+        let second = try fixture.server.connect()
+        for client in [fixture.client, second, fixture.client] {
+            #expect(await client.ask(Self.recordBoard, "CARD_RECORDING")?["recording"]?.string == Self.frames)
+        }
+        for client in [fixture.client, second] {
+            let refused = try #require(await client.ask(Self.recordBoard, "CARD_RECORDING"))
+            #expect(refused["recording"] == nil && refused["error"]?.string?.contains("try again later") == true)
+        }
+        let lease = try await fixture.server.registry.lend("Desk", to: ObjectIdentifier(fixture), called: "phone")
+        await lease.release(removingVirtualCard: false)
+        second.close()
+    }
+
     @Test("a reader of another driver is no board")
     func noBoard() async throws {
         let server = try await TestServer(readers: 1)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 
-/// Limits how many lines of one kind come into the log, and counts those that are left out.
+/// Limits how often something of one kind happens in a minute, such as a line of the log, and counts what is left out.
 package struct RepeatLimit: Sendable {
     /// The time in milliseconds for which lines are counted.
     package static let window: Int64 = 60_000

@@ -9,6 +9,8 @@ import Text
 @Loop package final class ReaderFeature: Feature {
     let registry: ReaderRegistry
     private var clients: [ObjectIdentifier: Client] = [:]
+    /// How often a board is recorded in a minute: its cards cannot be used meanwhile.
+    var boardRecordings = RepeatLimit(3)
 
     private struct Client {
         let session: Session

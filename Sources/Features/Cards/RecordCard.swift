@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import Concurrency
 import Host
 import ISO7816
 import Readers
@@ -42,6 +43,12 @@ extension ReaderFeature {
         let name = try call.arguments.text("name", 1...1024)
         guard let reader = registry[name] else { throw Failure(.wrongArgument, "there is no reader of this name") }
         guard reader.owner == nil else { throw Failure(.wrongArgument, CardObstacle.busy.text(name)) }
+        guard boardRecordings.addition(name, at: Loop.now) != nil else {
+            throw Failure(
+                .wrongArgument,
+                "Reader '\(name)' was recorded several times within a minute: try again later"
+            )
+        }
         registry.claimForReading(reader)
         defer { registry.release(reader) }
         var message = BoardRecordingMessage(reader: name)
