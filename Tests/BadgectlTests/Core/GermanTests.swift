@@ -183,6 +183,8 @@ private struct German {
             (["documents", "anchors", "import", "--folder", folder.path, "/none"], ""),
             (["documents", "anchors", "import", "--folder", folder.path, "/etc/passwd"], ""),
             (["anchors"], ""), (["anchors", "import", "/etc/passwd"], ""), (["report", "/none/none"], ""),
+            (["metrics", "--output", "/none/none"], ""), (["scan", "--replay", "/etc/passwd"], ""),
+            (["wallet", "transfer", "alice", "bob", "1.0 EOS", "--yes"], ""),
         ] as [([String], String)] {
             let program = try RunningProgram(
                 "badgectl",

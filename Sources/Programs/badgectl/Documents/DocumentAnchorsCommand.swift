@@ -201,7 +201,7 @@ enum DocumentAnchorsCommand {
             )
         }
         for name in names where unlink("\(folder)/\(name)") != 0 {
-            let (isDenied, text) = (errno == EACCES || errno == EPERM, errorText())
+            let (isDenied, text) = (errno == EACCES || errno == EPERM, DaemonWords.text(errorText()))
             throw CommandFailure(
                 isDenied ? .denied : .failed,
                 tr("cannot remove \(folder)/\(name): \(text)"),

@@ -100,7 +100,7 @@ enum MetricsCommand {
     private static func write(_ text: String, to path: String) throws {
         let temporary = "\(path).\(getpid())"
         let descriptor = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o644)
-        guard descriptor >= 0 else { throw failure(temporary) }
+        guard descriptor >= 0 else { throw failure(path) }
         var isWritten = fchmod(descriptor, 0o644) == 0 && Output.write(text, to: descriptor)
         let code = errno
         isWritten = close(descriptor) == 0 && isWritten
@@ -114,7 +114,7 @@ enum MetricsCommand {
 
     private static func failure(_ path: String) -> CommandFailure {
         CommandFailure(
-            tr("cannot write \(path): \(String(cString: strerror(errno)))"),
+            tr("cannot write \(path): \(DaemonWords.text(errorText()))"),
             hint: tr("name a file in a folder that this user can write to")
         )
     }

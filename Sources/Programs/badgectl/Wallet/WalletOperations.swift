@@ -90,7 +90,7 @@ enum WalletOperations {
         while text.last == "." { text.removeLast() }
         let hint: String
         switch result.code {
-        case 0 where isPlain(result): (text, hint) = ("cancelled: \(notDone)", tr("run badgectl wallet again"))
+        case 0 where isPlain(result): (text, hint) = (tr("cancelled: \(notDone)"), tr("run badgectl wallet again"))
         case 0: hint = tr("look at the state of the card: badgectl wallet status")
         case 10002: hint = tr("put the Keycard on the reader")
         case 10003: hint = tr("badgectl wallet status shows the tries left; badgectl wallet unblock needs the PUK")
@@ -101,7 +101,9 @@ enum WalletOperations {
         case 10011: hint = tr("give the account this key, or name the right one: --permission NAME")
         case 10012: hint = tr("correct the arguments; badgectl wallet --help has examples")
         case 10013: hint = tr("send less")
-        default: hint = CommandFailure.seeLog
+        default:
+            let isSetting = result.message.contains("badged.conf")
+            hint = isSetting ? tr("after the line is in badged.conf: systemctl restart badged") : CommandFailure.seeLog
         }
         return CommandFailure(text, hint: hint)
     }
