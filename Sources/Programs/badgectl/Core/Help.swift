@@ -6,7 +6,7 @@ import Text
 enum Help {
     static let exitStatus = [
         ("0", tr("done")), ("1", tr("not done, for example the PIN was not changed")), ("2", tr("wrong usage")),
-        ("3", tr("badged cannot be reached")), ("4", tr("access denied")),
+        ("3", tr("badged cannot be reached")), ("4", tr("access denied; agent: browsers are not served")),
         ("5", tr("health: something optional is missing")), ("6", tr("a check of a document has failed")),
         ("7", tr("not everything about a document is proven")), ("8", tr("mdoc: the holder is not over the age")),
         ("9", tr("mdoc: the phone has given nothing")), ("130", tr("interrupted with Ctrl-C")),
