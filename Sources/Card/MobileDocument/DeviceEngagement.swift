@@ -32,6 +32,8 @@ package struct DeviceEngagement: Sendable {
     package struct Capabilities: Sendable, Equatable {
         package var readerAuthAll = false
         package var extendedRequest = false
+
+        package init(readerAuthAll: Bool = false) { self.readerAuthAll = readerAuthAll }
     }
 
     /// The longest engagement that is read.

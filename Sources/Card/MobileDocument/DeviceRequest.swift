@@ -127,6 +127,8 @@ package struct DeviceRequest: Sendable {
         private let parts: [CBOR]
         private let signatures: [CBOR?]
         private let signaturesOfAll: [CBOR]
+        /// Whether a signature covers all documents together.
+        package var isSignedAsOne: Bool { !signaturesOfAll.isEmpty }
 
         private static let maximumDocuments = 32
 

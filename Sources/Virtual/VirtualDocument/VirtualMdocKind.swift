@@ -28,6 +28,8 @@ package enum Quirk: String, CaseIterable, Sendable {
     /// An issuer whom nobody trusts.
     case unknownIssuer
     case deviceItems
+    /// One signature of the reader is enough for all documents, which the engagement says.
+    case readerAuthAll
 }
 
 /// What a virtual phone is made of.

@@ -48,6 +48,9 @@ final class VirtualPhone: VirtualCardSoftware {
         [
             JSON.Member("selects", .number(String(selects))), .init("requests", .number(String(wallet.requests))),
             .init("engagement", .string(wallet.code)),
+            .init("reader", wallet.readerCertificates.first.map { .string(Base64.standard.encode($0)) } ?? .null),
+            .init("isSignedAsOne", .bool(wallet.isSignedAsOne)),
+            .init("registration", wallet.registration.map { .string(Base64.standard.encode($0)) } ?? .null),
         ]
     }
 

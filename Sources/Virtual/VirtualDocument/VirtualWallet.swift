@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Crypto
+import Document
 import MobileDocument
 import ReadersVirtual
 import Text
@@ -20,6 +21,12 @@ final class VirtualWallet {
     /// The request of a tap before, for a wallet that asks its holder between two taps.
     private var hasAsked = false
     private(set) var requests = 0
+    /// The certificates by which the last request is signed, the signer first, after the check of the signature; none: unsigned.
+    private(set) var readerCertificates: [[UInt8]] = []
+    /// Whether one signature of the last request covers all its documents.
+    private(set) var isSignedAsOne = false
+    /// The registration certificate in the last request, if each document has the same one.
+    private(set) var registration: [UInt8]?
 
     /// The service of this phone in either mode of Bluetooth, in network order.
     var uuid: [UInt8]
@@ -29,7 +36,7 @@ final class VirtualWallet {
         self.documents = documents
         let uuid = try Random.bytes(16)
         let codeKey = try ECPrivateKey(on: try Curve.secp256r1.group)
-        codeEngagement = Self.engagement(codeKey.publicKey, Self.ways(description, uuid))
+        codeEngagement = Self.engagement(codeKey.publicKey, Self.ways(description, uuid), description)
         nfcKey = try codeKey.copy()
         self.codeKey = codeKey
         self.uuid = uuid
@@ -55,14 +62,20 @@ final class VirtualWallet {
         return ways
     }
 
-    private static func engagement(_ key: ECPublicKey, _ ways: [DeviceEngagement.Way]?) -> [UInt8] {
-        (try? DeviceEngagement.encoding(key: key, ways: ways)) ?? []
+    private static func engagement(
+        _ key: ECPublicKey,
+        _ ways: [DeviceEngagement.Way]?,
+        _ description: VirtualMdocDescription
+    ) -> [UInt8] {
+        let signsAll = description.quirks.contains(.readerAuthAll)
+        let capabilities = signsAll ? DeviceEngagement.Capabilities(readerAuthAll: true) : nil
+        return (try? DeviceEngagement.encoding(key: key, ways: ways, capabilities: capabilities)) ?? []
     }
 
     /// Begins a handover, with a new key: a reader that selects twice has the wrong one.
     func beginHandover() throws(CryptoError) {
         nfcKey = try ECPrivateKey(on: try Curve.secp256r1.group)
-        nfcEngagement = Self.engagement(nfcKey.publicKey, nil)
+        nfcEngagement = Self.engagement(nfcKey.publicKey, nil, description)
         session = nil
     }
 
@@ -108,6 +121,9 @@ final class VirtualWallet {
         guard let data = received.data?.clone() else { return .silence }
         requests += 1
         let request = try DeviceRequest.Received(data)
+        readerCertificates = try request.readerCertificates(current.binding, key: Self.key) ?? []
+        isSignedAsOne = request.isSignedAsOne
+        registration = Set(request.registrations).count == 1 ? request.registrations[0] : nil
         if description.taps == 2, !hasAsked {
             hasAsked = true
             return .asks
@@ -123,6 +139,14 @@ final class VirtualWallet {
         if quirks.contains(.wrongTag) { answer = try Self.spoiled(answer) }
         session = consume current
         return .message(answer)
+    }
+
+    /// The key of a certificate.
+    private static func key(_ certificate: [UInt8]) throws(MdocProblem) -> ECPublicKey {
+        guard case .elliptic(let key)? = try? DocumentCertificate(certificate).publicKey else {
+            throw .malformed("the certificate of the reader has no elliptic key")
+        }
+        return key
     }
 
     /// The message with one bit of its encrypted data inverted.
@@ -205,7 +229,7 @@ final class VirtualWallet {
         return ["deviceMac": try COSEMessage.mac(detached: proof, key: try binding.macKey(of: key))]
     }
 
-    /// The items that the holder gives. Of `age_over_NN` the nearest one is given. ISO/IEC 18013-5, 7.2.5.
+    /// The items that the holder gives. Of `age_over_NN` the nearest one is given, and of several two. ISO/IEC 18013-5, 7.2.5.
     private func given(
         _ asked: [String],
         of own: [(name: String, item: CBORValue, value: CBORValue)]
@@ -214,10 +238,13 @@ final class VirtualWallet {
         for name in asked {
             let element = Self.age(name).map { Self.nearest($0, in: own) } ?? name
             guard let element, !description.withheld.contains(name), !names.contains(element) else { continue }
+            if Self.age(name) != nil, names.count(where: { Self.age($0) != nil }) == Self.mostAges { continue }
             names.append(element)
         }
         return names.compactMap { name in own.first { $0.name == name }?.item }
     }
+
+    private static let mostAges = 2
 
     private static func age(_ name: String) -> Int? {
         name.hasPrefix("age_over_") ? Int(name.dropFirst("age_over_".count)) : nil
