@@ -96,12 +96,22 @@ import Text
             _ = await client.next("MDOC")
         }
 
+        /// How often the handover was selected.
+        var selects: JSON? {
+            get async {
+                let counters = await server.readers?.card(in: "Simulator")?.counters ?? []
+                return counters.first { $0.key == "selects" }?.value
+            }
+        }
+
         /// Reads the phone whose QR code was scanned, and returns the final message.
         func read(_ members: String = "") async -> JSON? {
             await begin(members)
             return await client.next("MDOC")
         }
     }
+
+    private nonisolated static let ways = ["bleCentral", "blePeripheral"]
 
     private static func only(_ way: String) -> String { #","transports":["\#(way)"]"# }
 
@@ -137,6 +147,22 @@ import Text
         stage.phone.isKnown = true
         #expect(await stage.read(Self.only("blePeripheral"))?["verdict"] == .string("genuine"))
         #expect(!stage.phone.calls.contains("StartDiscovery"))
+    }
+
+    @Test("a phone with its UUID as local name is read, and a stranger with this name is not connected")
+    func localName() async throws {
+        let stage = try await Stage()
+        stage.phone.hasLocalName = true
+        let end = await stage.read(Self.only("blePeripheral"))
+        #expect(end?["verdict"] == .string("genuine"), "\(String(describing: end))")
+        await stage.phones.waitUntilIdle()
+        #expect(stage.phone.kept.isEmpty)
+    }
+
+    @Test("a phone that puts an end to the session into its answer, or takes its time, is read", arguments: ways)
+    func endsWithData(way: String) async throws {
+        let stage = try await Stage(#","quirks":["endsWithData"],"consentMs":20"#)
+        #expect(await stage.read(Self.only(way))?["verdict"] == .string("genuine"))
     }
 
     /// A scan whose discovery ends late.
@@ -223,8 +249,20 @@ import Text
         #expect(end?["engagement"] == .string(kind == "static" ? "nfcStatic" : "nfcNegotiated"))
         #expect(end?["transport"] == .string("bleCentral") && end?["reader"] == .string("Simulator"))
         // The phone stays on the reader, and starts nothing new.
-        let counters = await stage.server.readers?.card(in: "Simulator")?.counters ?? []
-        #expect(counters.first { $0.key == "selects" }?.value == .number("1"))
+        #expect(await stage.selects == .number("1"))
+    }
+
+    @Test("a phone that is taken away and put back while Bluetooth runs starts nothing new")
+    func putBack() async throws {
+        let stage = try await Stage(#","consent":"never""#)
+        _ = await stage.client.ask(#"{"cmd":"RUN_READ_MDOC","ageOver":18}"#, "INSERT_CARD")
+        await stage.client.send(#"{"cmd":"SET_CARD","name":"Simulator","card":{"kind":"shared"}}"#)
+        while let status = await stage.client.next("STATUS"), status["step"] != .string("waitingForHolder") {}
+        // The virtual card has left its reader with the end of the handover.
+        #expect(try await stage.server.readers?.insert(nil, into: "Simulator") == true)
+        while let seen = await stage.client.next("READER"), seen["card"] == .null {}
+        #expect(await stage.client.ask(#"{"cmd":"CANCEL"}"#, "MDOC")?["error"] == .string("User_Cancelled"))
+        #expect(await stage.selects == .number("1"))
     }
 
     @Test("a phone that is taken away after the handover goes on over Bluetooth", arguments: ["static", "negotiated"])
@@ -345,6 +383,25 @@ import Text
         #expect(await stage.read()?["error"] == .string("EngagementUnsupported"))
         stage.phone.end()
         #expect(await stage.read()?["error"] == .string("EngagementUnsupported"))
+    }
+
+    @Test(
+        "a phone that looks for another reader is waited for in vain",
+        arguments: [("uuid", "bleCentral"), ("uuid", "blePeripheral"), ("ident", "bleCentral")]
+    )
+    func otherReader(difference: String, way: String) async throws {
+        let stage = try await Stage { ($0.central, $0.centralAgain, $0.peripheral) = (1000, 1, 1000) }
+        let code = stage.phone.wallet.code
+        if difference == "uuid" {
+            stage.phone.wallet.uuid = [UInt8](repeating: 7, count: 16)
+        } else {
+            stage.phone.expectedIdent = [UInt8](repeating: 7, count: 16)
+        }
+        #expect(code == stage.phone.wallet.code)
+        let end = await stage.read(Self.only(way))
+        #expect(end?["error"] == .string("ConnectionFailed"), "\(String(describing: end))")
+        await stage.phones.waitUntilIdle()
+        #expect(stage.phone.kept.isEmpty && !stage.phone.calls.contains("Connect") && !stage.owner.isInUse(nil))
     }
 
     @Test("the first value of a phone begins the session, or it is not the phone")

@@ -26,6 +26,13 @@ import Text
     var reportsVersion = true
     /// The phone is paired with this computer.
     var isPaired = false
+    /// The adapter can advertise.
+    var advertises = true
+    /// The UUID of the service is the local name of the phone, and the service itself is in a later part of its advertisement. A
+    /// stranger has the same name.
+    var hasLocalName = false
+    /// What the phone expects of Ident; nil: it looks at nothing.
+    var expectedIdent: [UInt8]?
     /// The phone is known before a search.
     var isKnown = false
     /// What strangers write who are faster than the phone, one after another.
@@ -101,14 +108,16 @@ import Text
             bus.reply(to: message)
             guard isServer, !isKnown else { return }
             isKnown = true
-            bus.signal("/", BlueZName.objects, "InterfacesAdded") { signal in
-                signal.append(Self.phone, "o")
-                signal.container("a", "{sa{sv}}") { signal.interfaceEntry(BlueZName.device) { describePhone(signal) } }
+            if hasLocalName { announce(Self.stranger, services: []) }
+            announce(Self.phone, services: hasLocalName ? [] : [service])
+            guard hasLocalName else { return }
+            bus.changed(Self.phone, of: BlueZName.device) { signal in
+                signal.property("UUIDs", "as") { signal.append([service]) }
             }
         case "Connect":
-            connect(Self.phone)
+            connect(message.path)
             bus.reply(to: message)
-            bus.changed(Self.phone, of: BlueZName.device) { signal in
+            bus.changed(message.path, of: BlueZName.device) { signal in
                 signal.property("ServicesResolved", "b") { signal.append(true) }
             }
         case "StartNotify":
@@ -127,6 +136,15 @@ import Text
             guard let bytes = try? message.bytes() else { return }
             if message.path == Self.characteristic(1) { states.append(bytes) } else { receive(bytes) }
         default: bus.reply(to: message)
+        }
+    }
+
+    private func announce(_ device: String, services: [String]) {
+        bus.signal("/", BlueZName.objects, "InterfacesAdded") { signal in
+            signal.append(device, "o")
+            signal.container("a", "{sa{sv}}") {
+                signal.interfaceEntry(BlueZName.device) { describePhone(signal, services: services) }
+            }
         }
     }
 
@@ -235,6 +253,7 @@ import Text
         connect(Self.phone)
         call("ReadValue", 8, arguments: { _ in }, from: Self.phone) { [self] answer in
             identOfReader = (try? answer?.bytes()) ?? []
+            if let expectedIdent, expectedIdent != identOfReader { return hangUp() }
             for number in [5, 7] {
                 bus.call(method("StartNotify", number))
             }
@@ -294,7 +313,7 @@ import Text
                     if reportsVersion { message.property("Version", "y") { message.append(UInt8(9), "y") } }
                 }
                 message.interfaceEntry(BlueZName.gattManager) {}
-                message.interfaceEntry(BlueZName.advertisingManager) {}
+                if advertises { message.interfaceEntry(BlueZName.advertisingManager) {} }
             }
             if isKnown {
                 message.object(Self.phone) { message.interfaceEntry(BlueZName.device) { describePhone(message) } }
@@ -323,11 +342,12 @@ import Text
         }
     }
 
-    private func describePhone(_ message: BusMessage) {
+    private func describePhone(_ message: BusMessage, services: [String]? = nil) {
         message.property("Address", "s") { message.append("C1:00:00:00:00:02") }
         message.property("AddressType", "s") { message.append("random") }
         message.property("Paired", "b") { message.append(isPaired) }
-        message.property("UUIDs", "as") { message.append([service]) }
+        if hasLocalName { message.property("Name", "s") { message.append(service.uppercased()) } }
+        message.property("UUIDs", "as") { message.append(services ?? [service]) }
         message.property("ServicesResolved", "b") { message.append(connected == Self.phone) }
         message.property("Connected", "b") { message.append(connected == Self.phone) }
     }
