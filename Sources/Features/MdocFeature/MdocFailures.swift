@@ -78,7 +78,7 @@ extension Failure {
         switch error {
         case .connectionFailed(let words):
             self.init(.init("ConnectionFailed"), "No connection to the phone: \(words)", advice: "begin again")
-        case .connectionLost(let words): self = .connectionLost(words)
+        case .connectionLost(let words), .notNow(let words): self = .connectionLost(words)
         case .phoneLeft: self = .cardLost
         case .tooLarge: self = .tooLarge
         case .malformed(let words): self = .malformed(words)

@@ -18,6 +18,8 @@ package enum MdocTransportError: Error, Sendable, Equatable {
     case connectionFailed(String)
     /// The connection has ended before the answer. The words are for people.
     case connectionLost(String)
+    /// The phone refuses to go on, as wallets do that ask their holder between two taps. The words are for people.
+    case notNow(String)
     /// The phone has left an NFC reader. It may be put back.
     case phoneLeft
     /// A message is longer than `MdocMessage.maximumBytes`.

@@ -18,6 +18,9 @@ import Text
     private static let overhead = 4
     private static let shortLimits = (command: 255, response: 256)
     private static let wrongLength = StatusWord(0x6700)
+    /// What wallets answer that ask their holder, or are not ready. ISO/IEC 7816-4: conditions of use not satisfied, application not
+    /// found (the wallet has ended), no precise diagnosis (what Android says for a wallet that fails).
+    private static let notNow = [StatusWord(0x6985), StatusWord(0x6A82), StatusWord(0x6F00)]
 
     private let channel: any CardChannel
     private var limits: Limits
@@ -113,7 +116,8 @@ import Text
     }
 
     private static func refused(_ status: StatusWord) -> MdocTransportError {
-        .connectionLost("the phone refuses to go on: \(status)")
+        let words = "the phone refuses to go on: \(status)"
+        return notNow.contains(status) ? .notNow(words) : .connectionLost(words)
     }
 
     private static func fault(_ error: CardError) -> MdocTransportError {

@@ -37,9 +37,8 @@ import Text
         case comeback
     }
 
-    /// How often a phone may refuse to go on over NFC, or be taken away, before the reading ends.
+    /// How often a phone may be taken away from an NFC reader before the reading ends.
     private static let maximumTaps = 10
-    private static let maximumRefusals = 2
 
     private let request: MdocRequest
     private let identity: DeviceRequest.Identity?
@@ -53,7 +52,8 @@ import Text
     private let requirements = PhoneRequirements()
     private var wait = Wait.engagement
     private var taps = 0
-    private var refusals = 0
+    /// A phone has refused to go on, which it may do once.
+    private var refusal: Failure?
     /// The engagement of a QR code whose phone goes on over NFC.
     private var code: PhoneEngagement?
     /// A device is connected over Bluetooth that may be another one than the phone: nothing that it has sent proves its key.
@@ -122,7 +122,7 @@ import Text
             switch wait {
             case .engagement: .noEngagement("none came within \(request.timeout) s")
             case .connection, .holder: .timedOut
-            case .comeback: .phoneStaysAway
+            case .comeback: refusal ?? .phoneStaysAway
             }
         interruption?.fill(.failure(failure))
     }
@@ -171,19 +171,24 @@ import Text
         do throws(Failure) {
             return try await tap(lease)
         } catch {
-            guard error.code == .cardLost || error.code == Failure.connectionLost("").code else { throw error }
-            guard taps < Self.maximumTaps else { throw .phoneStaysAway }
-            if error.code != .cardLost {
-                refusals += 1
-                guard refusals < Self.maximumRefusals else { throw error }
-                requirements.used.insert(lease.insertion)
+            guard error.code == .cardLost else { throw error }
+            guard taps < Self.maximumTaps else {
+                throw refusal ?? .connectionLost("it was taken away \(taps) times")
             }
-            // Some wallets take the request with one tap, and answer with the next one.
-            if wait == .holder {
+            if refusal != nil { requirements.used.insert(lease.insertion) }
+            if isAsked {
                 requirements.reminder = "Put the phone back on the reader, and leave it there"
                 begin(.comeback)
             }
             throw .cardLost
+        }
+    }
+
+    /// Whether a phone has got a request, or the beginning of one. Some wallets take it with one tap, and answer with the next one.
+    private var isAsked: Bool {
+        switch wait {
+        case .holder, .comeback: true
+        case .engagement, .connection: refusal != nil
         }
     }
 
@@ -388,7 +393,9 @@ import Text
             let progress = progress
             received = try await transport.receive { progress.received($0) }
         } catch {
-            throw Failure(error)
+            guard case .notNow = error, refusal == nil else { throw Failure(error) }
+            refusal = Failure(error)
+            throw .cardLost
         }
         let answer: MdocSession.Received
         do throws(MdocProblem) {

@@ -363,6 +363,74 @@ import VirtualTaps
         #expect(again?["verdict"] == .string("genuine"), "\(String(describing: again))")
     }
 
+    // Here recognition has four commands, the handover six; then come SELECT, ENVELOPE, more of it in short commands, and GET RESPONSE.
+    private nonisolated static let refusals: [(entries: String, command: Int)] = [
+        (#""handover":"static""#, 11), (#""longestCommand":255,"longestResponse":256"#, 11),
+        (#""longestCommand":255,"longestResponse":256"#, 13), (#""longestCommand":255,"longestResponse":256"#, 15),
+    ]
+
+    @Test(
+        "a phone that refuses to go on, as a wallet that asks its holder or whose time is over, may answer the next time",
+        arguments: ["6985", "6A82", "6F00"],
+        refusals
+    )
+    func refusesOnce(status: String, at place: (entries: String, command: Int)) async throws {
+        let stage = try await Stage()
+        _ = await stage.begin()
+        await stage.tap(#"\#(place.entries),"faults":[{"afterApdu":\#(place.command),"do":"sw:\#(status)"}]"#)
+        let asks = await stage.client.next("INSERT_CARD", "MDOC")
+        #expect(asks?["error"]?.string?.contains("take it away") == true, "\(String(describing: asks))")
+        await stage.liftAndTap()
+        let end = await stage.client.next("MDOC", "INSERT_CARD")
+        #expect(end?["verdict"] == .string("genuine"), "\(String(describing: end))")
+    }
+
+    private static func isRefused(_ end: JSON?) -> Bool {
+        end?["error"] == .string("ConnectionLost")
+            && end?["message"]?.string?.contains("the phone refuses to go on: 6F00") == true
+    }
+
+    @Test("a phone that refuses twice ends the reading with what it has answered", arguments: refusals)
+    func refusesAgain(place: (entries: String, command: Int)) async throws {
+        let fault = #"{"afterApdu":\#(place.command),"do":"sw:6F00"}"#
+        let stage = try await Stage()
+        _ = await stage.begin()
+        await stage.tap(#"\#(place.entries),"faults":[\#(fault),\#(fault)]"#)
+        #expect(await stage.client.next("INSERT_CARD", "MDOC")?["msg"] == .string("INSERT_CARD"))
+        await stage.liftAndTap()
+        let end = await stage.client.next("MDOC", "INSERT_CARD")
+        #expect(Self.isRefused(end), "\(String(describing: end))")
+    }
+
+    @Test("a phone that refuses, and is not put back in time, ends the reading with what it has answered")
+    func refusesAndStays() async throws {
+        let stage = try await Stage(second: 500)
+        _ = await stage.begin(#"{"cmd":"RUN_READ_MDOC","ageOver":18,"timeout":10}"#)
+        await stage.tap(#""faults":[{"afterApdu":11,"do":"sw:6F00"}]"#)
+        let end = await stage.client.next("MDOC")
+        #expect(Self.isRefused(end), "\(String(describing: end))")
+    }
+
+    @Test("a phone that cannot go on ends the reading at once", arguments: ["6D00", "6982", "6A80"], refusals)
+    func cannot(status: String, at place: (entries: String, command: Int)) async throws {
+        let stage = try await Stage()
+        _ = await stage.begin()
+        await stage.tap(#"\#(place.entries),"faults":[{"afterApdu":\#(place.command),"do":"sw:\#(status)"}]"#)
+        let end = await stage.client.next("INSERT_CARD", "MDOC")
+        #expect(end?["error"] == .string("ConnectionLost"), "\(String(describing: end))")
+        #expect(end?["message"]?.string?.contains(status) == true)
+    }
+
+    @Test("a wallet that ends the session by an empty answer ends the reading at once")
+    func endsAtOnce() async throws {
+        let stage = try await Stage()
+        _ = await stage.begin()
+        await stage.tap(#""quirks":["endsAfterRequest"]"#)
+        let end = await stage.client.next("INSERT_CARD", "MDOC")
+        #expect(end?["error"] == .string("ConnectionLost"), "\(String(describing: end))")
+        #expect(end?["message"]?.string?.contains("the phone has ended the session") == true)
+    }
+
     @Test(
         "a locked phone and a tag are named",
         arguments: [
