@@ -313,7 +313,7 @@ let package = Package(
             "MdocFeature",
             [
                 "Text", "Crypto", "Concurrency", "Server", "Host", "Cards", "Readers", "ISO7816", "MobileDocument",
-                "Document", "CountryAuthorities", "Bluetooth", "DoorReaders", "HTTP",
+                "Document", "CountryAuthorities", "Bluetooth", "DoorReaders", "Scanners", "HTTP",
             ]
         ),
         features.target(

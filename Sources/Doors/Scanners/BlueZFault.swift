@@ -10,7 +10,6 @@ enum BlueZFault {
         }
     }
 
-    static let noService = ScannerFault(.service, "bluetoothd does not run", advice: "systemctl start bluetooth")
     static let noAnswer =
         ScannerFault(.service, "bluetoothd does not answer", advice: "systemctl restart bluetooth")
     static let serviceEnded = ScannerFault(.service, "bluetoothd has ended", advice: "systemctl start bluetooth")
@@ -41,7 +40,7 @@ enum BlueZFault {
     /// The fault that an error in place of an answer means; nil: there was no answer in time.
     static func refused(_ answer: BusMessage?) -> ScannerFault {
         guard let answer else { return noAnswer }
-        guard answer.errorName == "org.freedesktop.DBus.Error.AccessDenied" else { return noService }
+        guard answer.errorName == "org.freedesktop.DBus.Error.AccessDenied" else { return .noService }
         let advice = "allow user badged to talk to org.bluez in /etc/dbus-1/system.d"
         return ScannerFault(.access, "the D-Bus denies access to bluetoothd", advice: advice)
     }

@@ -42,7 +42,7 @@ import Text
     }
 
     private func handleOwner(_ answer: BusMessage?) {
-        guard answer?.kind == .return else { return end(hasAdapter ? BlueZFault.noService : ScannerFault.noAdapter) }
+        guard answer?.kind == .return else { return end(hasAdapter ? ScannerFault.noService : ScannerFault.noAdapter) }
         bus?.call(.managedObjects, answer: { self.handleObjects($0) })
     }
 

@@ -110,6 +110,16 @@ package struct ScannerFault: Error, Sendable, Equatable {
         return fault
     }
 
+    package static let noService =
+        ScannerFault(.service, "bluetoothd does not run", advice: "systemctl start bluetooth")
+    /// The options of badged leave the radio alone.
+    package static let disabled = ScannerFault(
+        .adapter,
+        "badged runs without the Bluetooth radio",
+        advice: "set enabled = yes in [ble] of badged.conf, leave out the option --no-ble, and restart badged"
+    )
+    package static let noAdvertising =
+        ScannerFault(.adapter, "the Bluetooth adapter cannot advertise", advice: "use another one")
     package static let adapterOff =
         ScannerFault(.adapter, "the Bluetooth adapter is switched off", advice: "bluetoothctl power on")
 }

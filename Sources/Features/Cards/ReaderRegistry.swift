@@ -523,7 +523,7 @@ package import Text
     }
 
     /// The readers that are missing because of a fault, with the advice of their driver.
-    var failedReaders: [(reader: String, advice: String)] {
+    package var failedReaders: [(reader: String, advice: String)] {
         backends.flatMap { health[$0.name] ?? [] }.compactMap { check in
             guard !check.ok, let reader = check.reader, let advice = check.advice else { return nil }
             return (reader, advice)

@@ -133,11 +133,8 @@ import Text
     private func startScan(_ call: Call) throws(Failure) -> Reply {
         let session = call.session
         guard let radio else {
-            throw Failure(
-                .init("NoRadio"),
-                "badged runs without the Bluetooth radio",
-                advice: "set enabled = yes in [ble] of badged.conf, leave out the option --no-ble, and restart badged"
-            )
+            let fault = ScannerFault.disabled
+            throw Failure(.init("NoRadio"), fault.text, advice: fault.advice)
         }
         let settings = try ScanSettings(call.arguments, mayCapture: session.permissions.contains(.admin))
         loadReaderKeys()

@@ -3,6 +3,7 @@ package import Bluetooth
 package import Concurrency
 package import DoorReaders
 package import Host
+package import Scanners
 import Text
 
 /// Connects to phones through bluetoothd. An adapter serves one phone at a time; nothing is advertised or searched while nobody
@@ -67,16 +68,26 @@ import Text
 
     // MARK: The host
 
-    /// The adapters that are switched on; nil: bluetoothd does not run.
-    private func adapters() async -> [BlueZAdapter]? {
+    /// The adapters that bluetoothd has; nil: it does not run.
+    private func allAdapters() async -> [BlueZAdapter]? {
         guard hasAdapter(), let bus = try? SystemBus(address: place) else { return nil }
         defer { bus.close() }
-        return await BlueZHost.ask(bus, within: limits.answer)?.adapters.filter(\.isPowered)
+        return await BlueZHost.ask(bus, within: limits.answer)?.adapters
     }
+
+    /// The adapters that are switched on; nil: bluetoothd does not run.
+    private func adapters() async -> [BlueZAdapter]? { await allAdapters()?.filter(\.isPowered) }
 
     package func ways() async -> Set<MdocWay> {
         guard let adapters = await adapters(), !adapters.isEmpty else { return [] }
         return adapters.contains(where: \.advertises) ? [.bleCentral, .blePeripheral] : [.blePeripheral]
+    }
+
+    package func fault() async -> ScannerFault {
+        guard hasAdapter() else { return .noAdapter }
+        guard let adapters = await allAdapters() else { return .noService }
+        guard !adapters.isEmpty else { return .noAdapter }
+        return adapters.contains(where: \.isPowered) ? .noAdvertising : .adapterOff
     }
 
     package func checks() async -> [HealthCheck] {

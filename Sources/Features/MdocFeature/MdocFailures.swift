@@ -4,6 +4,10 @@ import MobileDocument
 import Server
 import Text
 
+extension Failure.Code {
+    static let engagementUnsupported = Self("EngagementUnsupported")
+}
+
 /// The words of MDOC `error`. docs/protocol/mdoc.md.
 extension Failure {
     static let declined = Failure(
@@ -34,7 +38,7 @@ extension Failure {
     }
 
     static func unsupported(_ words: String) -> Failure {
-        Failure(.init("EngagementUnsupported"), "badged cannot talk to this phone: \(words)")
+        Failure(.engagementUnsupported, "badged cannot talk to this phone: \(words)")
     }
 
     static let tooLarge = Failure(

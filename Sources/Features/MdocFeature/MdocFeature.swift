@@ -13,6 +13,8 @@ import Text
     package typealias Authorities = @Sendable (Int) async -> MdocAuthorities
 
     private static let run = "RUN_READ_MDOC"
+    /// How long badged may take to find its readers, in seconds.
+    private static let settling: Int64 = 5
 
     private let registry: ReaderRegistry
     private let authorities: Authorities
@@ -21,6 +23,7 @@ import Text
     private let virtualAuthority: @Sendable () -> [UInt8]?
     private let time: @Sendable () -> Int
     private let second: Int64
+    private let isSettled: ContinuousClock.Instant
     private let now: Now
     private var readings = LabelledCounter(
         "badged_mdocs_total",
@@ -56,6 +59,7 @@ import Text
         self.virtualAuthority = virtualAuthority
         self.time = time
         self.second = second
+        isSettled = now() + .milliseconds(Self.settling * second)
         self.now = now
     }
 
@@ -140,8 +144,16 @@ import Text
         _ workflow: Workflow
     ) async throws(Failure) -> Reply {
         let (authorities, virtualAuthority, time) = (authorities, virtualAuthority, time())
-        let reading = ReadMdoc(request, identity, workflow, registry, bluetooth, second: second, now: now) {
-            (request: DeviceRequest, binding, isVirtual) in
+        let reading = ReadMdoc(
+            request,
+            identity,
+            workflow,
+            registry,
+            bluetooth,
+            second: second,
+            isSettled: isSettled,
+            now: now
+        ) { (request: DeviceRequest, binding, isVirtual) in
             var trusted = await authorities(time)
             if isVirtual, let bytes = virtualAuthority(), let certificate = try? DocumentCertificate(bytes) {
                 try? trusted.anchors.trust(certificate)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 package import Concurrency
 package import Host
+package import Scanners
 
 /// The way on which messages go to a phone and back, in the words of MDOC `transport`.
 package enum MdocWay: String, CaseIterable, Sendable {
@@ -87,6 +88,9 @@ package struct MdocBluetoothOffer: Sendable, Equatable {
     /// The modes that work on this host now; none without an adapter that is switched on. It is asked before each handover, so
     /// it answers fast.
     func ways() async -> Set<MdocWay>
+
+    /// Why this host lacks a mode.
+    func fault() async -> ScannerFault
 
     /// Connects in one of the modes that the phone offers, whichever is better here. It has its own time limits.
     func open(_ offer: MdocBluetoothOffer) async throws(MdocTransportError) -> any MdocTransport

@@ -28,6 +28,14 @@ struct PhoneEngagement {
         return nil
     }
 
+    /// The ways that the phone offers and badged knows.
+    var offers: Set<MdocWay> {
+        var ways: Set<MdocWay> = nfcLimits == nil ? [] : [.nfc]
+        if bluetooth?.client != nil { ways.insert(.bleCentral) }
+        if bluetooth?.server != nil { ways.insert(.blePeripheral) }
+        return ways
+    }
+
     /// The engagement in a QR code.
     init(qr engagement: DeviceEngagement) {
         kind = .qr

@@ -4,6 +4,7 @@ import Concurrency
 import ISO7816
 import MobileDocument
 import Readers
+import Scanners
 import Server
 import Text
 
@@ -30,6 +31,8 @@ import Text
 
     /// What the workflow waits for, which decides what the end of the time means.
     private enum Wait {
+        /// A host that lacks this until now.
+        case host(Failure)
         case engagement
         case connection
         case holder
@@ -47,6 +50,8 @@ import Text
     private let bluetooth: (any MdocBluetooth)?
     private let makeCheck: MakeCheck
     private let second: Int64
+    /// When badged has found its readers, which it does one after the other.
+    private let isSettled: ContinuousClock.Instant
     private let now: Now
     private let progress: MdocProgress
     private let requirements = PhoneRequirements()
@@ -72,6 +77,7 @@ import Text
         _ registry: ReaderRegistry,
         _ bluetooth: (any MdocBluetooth)?,
         second: Int64,
+        isSettled: ContinuousClock.Instant,
         now: @escaping Now,
         makeCheck: @escaping MakeCheck
     ) {
@@ -82,13 +88,15 @@ import Text
         self.bluetooth = bluetooth
         self.makeCheck = makeCheck
         self.second = second
+        self.isSettled = isSettled
         self.now = now
         progress = MdocProgress(workflow)
     }
 
     /// Whether SET_ENGAGEMENT may come now.
     var waitsForEngagement: Bool {
-        wait == .engagement && code == nil && workflow.awaitedEvent != nil && interruption?.isFilled == false
+        guard case .engagement = wait else { return false }
+        return code == nil && workflow.awaitedEvent != nil && interruption?.isFilled == false
     }
 
     /// The text of a QR code, from SET_ENGAGEMENT.
@@ -109,6 +117,7 @@ import Text
     private func begin(_ wait: Wait) {
         self.wait = wait
         switch wait {
+        case .host: alarm.set(after: Int64((isSettled - now()) / .milliseconds(1)))
         // A phone that has left comes back in the time that it had.
         case .comeback: break
         case .engagement, .holder: alarm.set(after: Int64(request.timeout) * second)
@@ -120,6 +129,7 @@ import Text
     private func timeIsOver() {
         let failure: Failure =
             switch wait {
+            case .host(let failure): failure
             case .engagement: .noEngagement("none came within \(request.timeout) s")
             case .connection, .holder: .timedOut
             case .comeback: refusal ?? .phoneStaysAway
@@ -150,7 +160,6 @@ import Text
     private func findPhone() async throws(Failure) -> Found {
         registry.phoneWaiters += 1
         defer { registry.phoneWaiters -= 1 }
-        begin(.engagement)
         let dialogue = CardDialogue<PhoneRequirements>(
             registry,
             workflow,
@@ -160,14 +169,38 @@ import Text
             now: now
         )
         return try await interruptible { [self] () async throws(Failure) in
-            try await dialogue.run { [self] lease throws(Failure) in try await use(lease) }
+            while let failure = try await lack() {
+                guard now() < isSettled else { throw failure }
+                begin(.host(failure))
+                await registry.nextChange()
+            }
+            begin(.engagement)
+            return try await dialogue.run { [self] lease throws(Failure) in try await use(lease) }
         }
+    }
+
+    /// What this host lacks to read any phone, or the one whose QR code has come; nil: nothing.
+    private func lack() async throws(Failure) -> Failure? {
+        if hasReader, request.ways.contains(.nfc) { return nil }
+        if let code { return await unsupported(code) }
+        let ways = try await bluetoothWays()
+        if ways.isEmpty { return await unsupported(request.ways.union(hasReader ? [] : [.nfc])) }
+        // The client may have the text of a QR code.
+        requirements.reminder =
+            hasReader ? nil : "No NFC reader is connected: connect one, or scan the QR code of the phone"
+        return nil
+    }
+
+    /// A reader that has failed is explained in INSERT_CARD, and one that the client has named and is not there.
+    private var hasReader: Bool {
+        request.readerName != nil || !registry.readers.isEmpty || !registry.failedReaders.isEmpty
     }
 
     /// Talks to the phone on a reader.
     /// - Throws: `.cardLost` if another tap may go on.
     private func use(_ lease: CardLease) async throws(Failure) -> Found {
         taps += 1
+        requirements.reminder = nil
         do throws(Failure) {
             return try await tap(lease)
         } catch {
@@ -188,7 +221,7 @@ import Text
     private var isAsked: Bool {
         switch wait {
         case .holder, .comeback: true
-        case .engagement, .connection: refusal != nil
+        case .host, .engagement, .connection: refusal != nil
         }
     }
 
@@ -210,9 +243,7 @@ import Text
             lease.resetsAtEnd = false
             return .engaged(phone, reader: lease.reader.name)
         }
-        guard ways.contains(.nfc), phone.nfcLimits != nil else {
-            throw .unsupported("it offers no way that this host has and the command allows")
-        }
+        guard ways.contains(.nfc), phone.nfcLimits != nil else { throw await unsupported(phone) }
         return .answered(try await talkOverNFC(to: phone, lease))
     }
 
@@ -257,13 +288,35 @@ import Text
 
     // MARK: Bluetooth
 
-    /// The ways that this host has now, and that the command allows.
-    private func availableWays() async throws(Failure) -> Set<MdocWay> {
-        var ways: Set<MdocWay> = [.nfc]
-        if let bluetooth { ways.formUnion(await bluetooth.ways()) }
+    /// The modes of Bluetooth that this host has now, and that the command allows.
+    private func bluetoothWays() async throws(Failure) -> Set<MdocWay> {
+        let ways = await bluetooth?.ways() ?? []
         // A question that was cancelled has no answer.
         if Task.isCancelled { throw .cancelled }
         return ways.intersection(request.ways)
+    }
+
+    /// The ways that this host has now, with a reader, and that the command allows.
+    private func availableWays() async throws(Failure) -> Set<MdocWay> {
+        try await bluetoothWays().union(request.ways.intersection([.nfc]))
+    }
+
+    /// Why no way that a phone offers can be used.
+    private func unsupported(_ phone: PhoneEngagement) async -> Failure {
+        guard !phone.offers.isEmpty else { return .unsupported("it offers no way that badged knows") }
+        let ways = phone.offers.intersection(request.ways)
+        return ways.isEmpty ? .unsupported("it offers only ways that the command excludes") : await unsupported(ways)
+    }
+
+    /// Why this host has none of these ways.
+    private func unsupported(_ ways: Set<MdocWay>) async -> Failure {
+        var causes: [String] = []
+        if ways.contains(.nfc), !hasReader { causes.append("no NFC reader is connected: connect one") }
+        if ways != [.nfc] {
+            let fault = await bluetooth?.fault() ?? .disabled
+            causes.append("\(fault.text): \(fault.advice)")
+        }
+        return Failure(.engagementUnsupported, causes.joined(separator: "; "))
     }
 
     /// What Bluetooth can use of an engagement; nil: nothing.
@@ -283,9 +336,7 @@ import Text
     private func go(on phone: PhoneEngagement) async throws(Failure) -> Outcome {
         let ways = try await availableWays()
         if try bluetoothOffer(of: phone, ways) != nil { return try await talk(to: phone, nil) }
-        guard ways.contains(.nfc), phone.nfcLimits != nil else {
-            throw .unsupported("it offers no way that this host has and the command allows")
-        }
+        guard ways.contains(.nfc), phone.nfcLimits != nil else { throw await unsupported(phone) }
         code = phone
         requirements.hasEngagement = true
         guard case .answered(let outcome) = try await findPhone() else { throw .badState }

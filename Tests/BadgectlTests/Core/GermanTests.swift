@@ -464,6 +464,32 @@ private struct German {
     }
 
     @Test(
+        "why no phone was read is told in German, with what helps",
+        arguments: [
+            (
+                "EngagementUnsupported",
+                "no NFC reader is connected: connect one; there is no Bluetooth adapter: plug one in",
+                "kein NFC-Lesegerät ist angeschlossen: eines anschließen; es gibt keinen Bluetooth-Adapter: einen anstecken"
+            ),
+            (
+                "ConnectionLost",
+                "The connection to the phone is lost: the phone refuses to go on: 6F00: begin again",
+                "Die Verbindung zum Telefon ist abgerissen: das Telefon macht nicht weiter: 6F00: von vorn beginnen"
+            ),
+        ]
+    )
+    func phones(error: String, message: String, output: String) async throws {
+        let german = try German()
+        let peer = try ScriptedPeer { peer in
+            peer.command("RUN_READ_MDOC")
+            peer.send(#"{"msg":"MDOC"}"#)
+            peer.send(#"{"msg":"MDOC","success":false,"error":"\#(error)","message":"\#(message)"}"#)
+        }
+        let program = try badgectl(peer, "mdoc", "--over", "18", environment: german.environment)
+        await program.ends(1, saying: output)
+    }
+
+    @Test(
         "a text with parts that are not known stays as it is",
         arguments: ["plug one in; or not", "plug one in: now", "", "; ", "x\u{0}", "UDP port"]
     )

@@ -356,7 +356,7 @@ extension ScanDemand {
                 answer: { _ in continuation.resume() }
             )
         }
-        #expect(await inspect().fault == BlueZFault.noService)
+        #expect(await inspect().fault == ScannerFault.noService)
         #expect(await inspect(hasAdapter: false).fault == .noAdapter)
         fixture.bus.stop()
         #expect(await inspect().fault == BlueZFault.bus(.noBus))

@@ -42,6 +42,7 @@ import Text
         init(
             _ card: String = "",
             settings: String = "",
+            hasAdapter: Bool = true,
             change: (inout BluetoothPhones.Limits) -> Void = { _ in }
         ) async throws {
             let kind = VirtualMdocKind()
@@ -61,7 +62,9 @@ import Text
             change(&limits)
             folder = try TemporaryFolder()
             let file = try folder.write("main.conf", settings.utf8)
-            let phones = BluetoothPhones(address: bus.address, owner: owner, limits: limits, settingsFile: file)
+            let phones = BluetoothPhones(address: bus.address, owner: owner, limits: limits, settingsFile: file) {
+                hasAdapter
+            }
             self.phones = phones
             server = try await TestServer(
                 permissions: .all,
@@ -379,10 +382,6 @@ import Text
             #expect(await stage.read(Self.only(way))?["error"] == .string("ConnectionFailed"))
         }
         #expect(stage.phone.advertised.isEmpty && !stage.owner.isInUse(nil))
-        stage.phone.isPowered = false
-        #expect(await stage.read()?["error"] == .string("EngagementUnsupported"))
-        stage.phone.end()
-        #expect(await stage.read()?["error"] == .string("EngagementUnsupported"))
     }
 
     @Test(
@@ -402,6 +401,30 @@ import Text
         #expect(end?["error"] == .string("ConnectionFailed"), "\(String(describing: end))")
         await stage.phones.waitUntilIdle()
         #expect(stage.phone.kept.isEmpty && !stage.phone.calls.contains("Connect") && !stage.owner.isInUse(nil))
+    }
+
+    @Test("what a host lacks for a phone with Bluetooth alone is named at once, with what helps")
+    func lacks() async throws {
+        let stage = try await Stage()
+        func lack(_ stage: Stage, _ members: String = "") async -> String? {
+            let end = await stage.read(members)
+            let isWord = end?["error"] == .string("EngagementUnsupported")
+            return isWord ? end?["message"]?.string : "\(String(describing: end))"
+        }
+        stage.phone.advertises = false
+        #expect(
+            await lack(stage, Self.only("bleCentral")) == "the Bluetooth adapter cannot advertise: use another one"
+        )
+        stage.phone.isPowered = false
+        #expect(await lack(stage) == "the Bluetooth adapter is switched off: bluetoothctl power on")
+        stage.phone.end()
+        #expect(await lack(stage) == "bluetoothd does not run: systemctl start bluetooth")
+        let without = try await Stage(hasAdapter: false)
+        #expect(await lack(without) == "there is no Bluetooth adapter: plug one in")
+        #expect(
+            await lack(without, #","transports":["nfc"]"#)
+                == "badged cannot talk to this phone: it offers only ways that the command excludes"
+        )
     }
 
     @Test("the first value of a phone begins the session, or it is not the phone")

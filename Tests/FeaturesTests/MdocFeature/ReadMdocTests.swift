@@ -446,6 +446,49 @@ import VirtualTaps
         #expect(said?["reader"] == .string("Simulator") && said?["error"]?.string?.contains(words) == true)
     }
 
+    private nonisolated static let noReader = "no NFC reader is connected: connect one"
+    private nonisolated static let noRadio =
+        "badged runs without the Bluetooth radio: set enabled = yes in [ble] of badged.conf, leave out the option --no-ble, and "
+        + "restart badged"
+
+    @Test(
+        "a host that cannot read any phone, or this one, says at once what it lacks and what helps",
+        arguments: [
+            (0, "", "", "\(noReader); \(noRadio)"), (0, "nfc", "", noReader),
+            (0, "bleCentral", "", "\(noReader); \(noRadio)"), (1, "bleCentral", "", noRadio),
+            (0, "", #""nfc""#, noReader), (0, "", #""bleCentral""#, noRadio),
+            (0, "", #""nfc","blePeripheral""#, "\(noReader); \(noRadio)"), (1, "", #""blePeripheral""#, noRadio),
+            (1, "bleCentral", #""nfc","bleCentral""#, noRadio),
+        ]
+    )
+    func lacks(readers: Int, transports: String, offer: String, lack: String) async throws {
+        let stage = try await Stage(second: 1, readers: readers)
+        var command = #"{"cmd":"RUN_READ_MDOC","ageOver":18,"timeout":300"#
+        if !transports.isEmpty { command += #","transports":["\#(transports)"]"# }
+        if !offer.isEmpty {
+            let card = try JSON(#"{"kind":"mdoc","transports":[\#(offer)]}"#.utf8)
+            let wallet = try VirtualMdocDescription(try VirtualMdocKind().issuer(), card: card).makeWallet()
+            command += #","engagement":"\#(wallet.code)""#
+        }
+        await stage.client.send(command + "}")
+        _ = await stage.client.next("MDOC")
+        let end = await stage.client.next("MDOC", "INSERT_CARD")
+        #expect(end?["error"] == .string("EngagementUnsupported"), "\(String(describing: end))")
+        #expect(end?["message"] == .string(lack))
+    }
+
+    @Test("a reader that badged finds a moment after its start is used")
+    func lateReader() async throws {
+        let stage = try await Stage(second: 100_000, readers: 0)
+        await stage.client.send(Self.over18)
+        _ = await stage.client.next("MDOC")
+        #expect(await stage.client.ask(#"{"cmd":"SET_ENGAGEMENT","value":"mdoc:x"}"#, "BAD_STATE") != nil)
+        let late = VirtualReaders(count: 1, kinds: [VirtualMdocKind()])
+        stage.server.registry.add(late)
+        #expect(await stage.client.next("INSERT_CARD", "MDOC")?["msg"] == .string("INSERT_CARD"))
+        withExtendedLifetime(late) {}
+    }
+
     @Test("without a phone the time ends with NoEngagement")
     func nobody() async throws {
         let stage = try await Stage(second: 5)

@@ -7,13 +7,17 @@ import Text
 enum DaemonWords {
     /// The text in the language of the user. A text that is not known, or a part of it, leaves the whole in English.
     static func text(_ english: String) -> String {
+        translated(english, dividedAt: ["; ", ": "]) ?? english
+    }
+
+    /// A text of several causes has semicolons between them, and a colon between a cause and its advice.
+    private static func translated(_ english: String, dividedAt separators: ArraySlice<String>) -> String? {
         if let known = known(english) { return known }
-        // A health check joins its causes with a semicolon, and a failure its cause and its advice with a colon.
-        for separator in ["; ", ": "] where english.utf8.count <= maximumCount {
-            let parts = english.split(separator: separator).map { known(String($0)) }
-            if parts.count > 1, !parts.contains(nil) { return parts.compactMap(\.self).joined(separator: separator) }
-        }
-        return english
+        guard let separator = separators.first, english.utf8.count <= maximumCount else { return nil }
+        let others = separators.dropFirst()
+        let parts = english.split(separator: separator).map { translated(String($0), dividedAt: others) }
+        if parts.count > 1, !parts.contains(nil) { return parts.compactMap(\.self).joined(separator: separator) }
+        return translated(english, dividedAt: others)
     }
 
     /// A complaint about a file: the file, a colon and the reason.
@@ -505,16 +509,31 @@ enum DaemonWords {
         Phrase("nobody can tell which; ask the holder"),
         Phrase("The wallet refuses this reader"),
         Phrase("its requests need a certificate that the wallet trusts: see [mdoc] in badged.conf(5)"),
-        Phrase("The session with the phone has failed: \(any)"),
+        Phrase("The session with the phone has failed: \(any): begin again"),
+        Phrase(
+            """
+            No phone has shown a mobile document: none came within \(any) s: unlock the phone, open the document, and \
+            hold it to the reader, or scan its QR code
+            """
+        ),
         Phrase("No phone has shown a mobile document: \(any)"),
         Phrase("unlock the phone, open the document, and hold it to the reader, or scan its QR code"),
         Phrase("What the phone sends breaks its form: \(any)"),
+        Phrase("badged cannot talk to this phone: it offers no way that badged knows"),
+        Phrase("badged cannot talk to this phone: it offers only ways that the command excludes"),
         Phrase("badged cannot talk to this phone: \(any)"),
+        Phrase("no NFC reader is connected"),
+        Phrase("No NFC reader is connected: connect one, or scan the QR code of the phone"),
+        Phrase("connect one"),
+        Phrase("the Bluetooth adapter cannot advertise"),
+        Phrase("use another one"),
         Phrase("The answer of the phone is longer than 2 MiB"),
         Phrase("The values of the document do not fit into one message of 1 MiB"),
-        Phrase("The connection to the phone is lost: it was taken away and not put back"),
-        Phrase("The connection to the phone is lost: \(any)"),
-        Phrase("No connection to the phone: \(any)"),
+        Phrase("The connection to the phone is lost: it was taken away and not put back: begin again"),
+        Phrase("The connection to the phone is lost: the phone has ended the session: begin again"),
+        Phrase("The connection to the phone is lost: the phone refuses to go on: \(any): begin again"),
+        Phrase("The connection to the phone is lost: \(any): begin again"),
+        Phrase("No connection to the phone: \(any): begin again"),
         Phrase("begin again"),
         Phrase("ask for fewer elements"),
         Phrase("ask for fewer elements, or without raw"),

@@ -157,7 +157,7 @@ enum MdocCommand {
     }
 
     private static func failure(_ result: MdocResult) -> CommandFailure {
-        let text = result.message ?? result.error ?? tr("no phone was read")
+        let text = result.message.map(DaemonWords.text) ?? result.error ?? tr("no phone was read")
         switch result.error {
         case "Declined": return CommandFailure(.declined, text)
         case "NoEngagement", "ConnectionFailed", "ConnectionLost", "SessionError":
