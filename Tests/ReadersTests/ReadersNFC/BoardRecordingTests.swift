@@ -77,6 +77,20 @@ struct BoardRecordingTests {
         await #expect(throws: CardError.serviceUnavailable) { try await fixture.backend.record("NFC") }
     }
 
+    @Test("the recording of a board that says nothing has what it was asked; the board is used when it answers again")
+    func silent() async throws {
+        let fixture = try await NFCFixture()
+        fixture.board.stopAnswering()
+        let recording = try await Self.record(fixture)
+        #expect(!recording.transfers.isEmpty && recording.answerToReset == nil && recording.numbers.isEmpty)
+        #expect(recording.transfers.allSatisfy { !$0.isFromBoard }, "\(recording.text)")
+        fixture.board.startAnswering()
+        try await fixture.events.wait(for: "added \(fixture.reader)")
+        let connection = try await fixture.connect(PICC(application: PICC.echo))
+        #expect(try await connection.transmit(NFCFixture.echo(5).command) == NFCFixture.echo(5).answer)
+        await connection.disconnect(reset: true)
+    }
+
     private static let folder = testsFolder.appending(path: "Recordings/boards")
     static let names: [String] = {
         let files = try? FileManager.default.contentsOfDirectory(atPath: folder.path)
