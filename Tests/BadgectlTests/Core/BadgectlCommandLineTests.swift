@@ -20,6 +20,7 @@ import Testing
             (["change-pin", "--frob"], "unknown option --frob", "badgectl change-pin --help"),
             (["documents", "anchor"], "documents has no action anchor", "did you mean anchors? "),
             (["help", "documents", "x"], "documents has no action x", "badgectl documents --help"),
+            (["help", "documents", "anchors", "x"], "documents has no action x", "badgectl documents --help"),
             (
                 ["closest", "moton"],
                 "moton is not one of proximity, motion, seamless, applicationSpecific, enhancedTap",
@@ -221,8 +222,11 @@ import Testing
     }
 
     @Test(
-        "the help of a command with one word after it",
-        arguments: ["documents anchors", "mdoc anchors", "anchors import"]
+        "the help of a command with words after it",
+        arguments: [
+            "documents anchors", "mdoc anchors", "anchors import", "documents anchors import", "documents anchors list",
+            "documents anchors remove", "mdoc anchors import", "mdoc anchors list",
+        ]
     )
     func secondWord(words: String) async throws {
         let parts = words.split(separator: " ").map(String.init)

@@ -89,12 +89,15 @@ struct Invocation: Sendable {
         }
         let command = words.first.flatMap(CommandTable.command(named:))
         guard let command, let name = words.dropFirst().first else { return Invocation(.help(command, nil)) }
-        // Such as `documents anchors`, whose help is that of the command.
-        if command.actions.isEmpty, words.count == 2, command.operand?.choices?.contains(name) == true {
+        // Such as `documents anchors` or `documents anchors import`, whose help is that of the command.
+        let phrase = words.dropFirst().joined(separator: " ")
+        if command.actions.isEmpty, command.operand?.choices?.contains(name) == true,
+            words.count == 2 || command.details.contains(where: { $0.key.contains(phrase) })
+        {
             return Invocation(.help(command, nil))
         }
         guard let action = command.actions.first(where: { $0.name == name }), words.count == 2 else {
-            let names = command.actions.map(\.name)
+            let names = command.operand?.choices ?? []
             let word = words.count > 2 && names.contains(name) ? words.dropFirst(2).first ?? "" : name
             throw usage(tr("\(command.name) has no action \(word)"), command.name, names, word)
         }
