@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Glibc
+import TestSupport
 
 /// The signal of a reader while a person walks past doors, generated from a seed.
 ///
@@ -77,17 +78,11 @@ package struct Walk: Sendable {
 
 /// SplitMix64, with the distributions of the model.
 package struct Generator: RandomNumberGenerator {
-    private var state: UInt64
+    private var numbers: SplitMix64
 
-    package init(seed: UInt64) { state = seed }
+    package init(seed: UInt64) { numbers = SplitMix64(seed: seed) }
 
-    package mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var z = state
-        z = (z ^ (z >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        z = (z ^ (z >> 27)) &* 0x94D0_49BB_1331_11EB
-        return z ^ (z >> 31)
-    }
+    package mutating func next() -> UInt64 { numbers.next() }
 
     /// Normal distribution with mean 0 and deviation 1.
     package mutating func gauss() -> Double {

@@ -45,6 +45,16 @@ package enum Growth {
         return (0..<10).contains { _ in factor(from: size) { parse($0 == size ? short : long) } <= limit }
     }
 
+    /// The alphabets for which a parser takes longer than in proportion. With full tables there are more, and longer texts.
+    package static func slowAlphabets(
+        _ parser: (name: String, size: Int, parse: @Sendable (String) -> Void)
+    ) -> [String] {
+        let size = FullTables.areWanted ? parser.size : min(parser.size, 20_000)
+        return alphabets.prefix(FullTables.areWanted ? .max : 15).compactMap { alphabet in
+            isInProportion(from: size, alphabet.text, parser.parse) ? nil : "\(parser.name): \(alphabet.name)"
+        }
+    }
+
     /// The largest factor that work in proportion to its input may have.
     package static let limit = 2.5
 
