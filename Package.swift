@@ -263,7 +263,7 @@ let package = Package(
             ["Text", "DoorReaders", "Bluetooth", "Concurrency", "Vault", "Crypto", "Taps"]
         ),
         doors.target("Scanners", ["Text", "DoorReaders", "DoorOpening", "Bluetooth", "Concurrency", "Host"]),
-        doors.target("ScannerMgmt", ["Scanners", "DoorReaders", "Concurrency", "Host", "CLinux"]),
+        doors.target("ScannerMgmt", ["Text", "Scanners", "DoorReaders", "Concurrency", "Host", "CLinux"]),
 
         // Protocol
         proto.target("Activation", ["Text", "Server", "HTTP", "Concurrency", "Host", "CLinux", "CMicroHTTPD"]),

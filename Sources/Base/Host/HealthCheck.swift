@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+package import Text
 
 /// One line of GET_HEALTH: something that can be right or wrong on this host. docs/protocol.md, HEALTH.
 package struct HealthCheck: Sendable, Equatable {
@@ -9,9 +10,9 @@ package struct HealthCheck: Sendable, Equatable {
     /// Whether the failed check is about a part that this host lacks and can do without.
     package let isOptional: Bool
     /// What is wrong, where the advice does not say it.
-    package let cause: String?
+    package let cause: Phrase?
     /// What a person can do about the fault; nil when the check is good.
-    package let advice: String?
+    package let advice: Phrase?
     /// Milliseconds since the fault began, where that is known.
     package let errorAgo: Int64?
     /// The name of the reader that is missing because of the fault, if it was there before.
@@ -38,8 +39,8 @@ package struct HealthCheck: Sendable, Equatable {
         _ name: String,
         ok: Bool,
         isOptional: Bool = false,
-        cause: String? = nil,
-        advice: String? = nil,
+        cause: Phrase? = nil,
+        advice: Phrase? = nil,
         errorAgo: Int64? = nil,
         reader: String? = nil,
         facts: [Fact] = []
@@ -61,7 +62,7 @@ package struct HealthCheck: Sendable, Equatable {
         ok = false
         isUnknown = true
         isOptional = false
-        cause = "unknown until \(needed) is good"
+        cause = "unknown until \(Phrase(stringLiteral: needed)) is good"
         advice = nil
         errorAgo = nil
         reader = nil

@@ -58,6 +58,7 @@ package enum Log {
             package init(literalCapacity: Int, interpolationCount: Int) { text.reserveCapacity(literalCapacity * 2) }
             package mutating func appendLiteral(_ literal: String) { text += literal }
             package mutating func appendInterpolation(_ value: String) { text += value }
+            package mutating func appendInterpolation(_ value: Phrase) { text += value.description }
             package mutating func appendInterpolation(_ value: some FixedWidthInteger) { text += String(value) }
         }
     }

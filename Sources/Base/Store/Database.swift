@@ -101,7 +101,7 @@ package final class Database {
             throw Failure(.storeDamaged, "\(path) is not a database: \(text)", advice: "restore it from a backup")
         case SQLITE_FULL, SQLITE_IOERR, SQLITE_READONLY, SQLITE_CANTOPEN:
             throw .storeUnavailable("cannot use \(path): \(text)")
-        default: throw .storeFailed(text)
+        default: throw .storeFailed(Phrase(verbatim: text))
         }
     }
 }

@@ -294,15 +294,15 @@ package struct StoreTransaction: ~Copyable {
 package struct RecordKind: Sendable {
     let space: StoreSpace
     /// What the records are, in the plural.
-    package let name: String
+    package let name: Phrase
     /// How a person deletes one.
-    package let remedy: String
+    package let remedy: Phrase
     let isReadable: @Sendable (borrowing Secret) -> Bool
 
     package init(
         _ space: StoreSpace,
-        _ name: String,
-        remedy: String,
+        _ name: Phrase,
+        remedy: Phrase,
         isReadable: @escaping @Sendable (borrowing Secret) -> Bool = { _ in true }
     ) {
         self.space = space

@@ -25,7 +25,7 @@ extension Failure.Code {
 
 extension Failure {
     /// `reason` has the path and the reason of the system.
-    package static func storeUnavailable(_ reason: String) -> Failure {
+    package static func storeUnavailable(_ reason: Phrase) -> Failure {
         Failure(.storeUnavailable, reason, advice: "check the folder and the disk")
     }
 
@@ -71,7 +71,7 @@ extension Failure {
 
     package static var storeTooLong: Failure { Failure(.storeTooLong, "a name or value is too long for the store") }
 
-    package static func storeFailed(_ reason: String) -> Failure {
+    package static func storeFailed(_ reason: Phrase) -> Failure {
         Failure(.storeFailed, "the store failed: \(reason)")
     }
 

@@ -15,11 +15,11 @@ package struct Failure: Error, Sendable, Equatable {
 
     package var code: Code
     /// What happened.
-    package var text: String
+    package var text: Phrase
     /// What to do next; nil if `text` says it, or if there is nothing to do.
-    package var advice: String?
+    package var advice: Phrase?
     /// What has changed, or may have changed, although it failed.
-    package var change: String?
+    package var change: Phrase?
     /// The error below, for the log alone.
     package var cause: String?
     /// Further members of the message.
@@ -27,8 +27,8 @@ package struct Failure: Error, Sendable, Equatable {
 
     package init(
         _ code: Code,
-        _ text: String,
-        advice: String? = nil,
+        _ text: Phrase,
+        advice: Phrase? = nil,
         cause: String? = nil,
         details: [JSON.Member] = []
     ) {
@@ -40,8 +40,9 @@ package struct Failure: Error, Sendable, Equatable {
     }
 
     /// What happened, what to do next, and what has changed.
-    package var message: String {
-        text + (advice.map { ": \($0)" } ?? "") + (change.map { ". \($0)" } ?? "")
+    package var message: Phrase {
+        let told: Phrase = advice.map { "\(text): \($0)" } ?? text
+        return change.map { "\(told). \($0)" } ?? told
     }
 
     /// A further member of the message.

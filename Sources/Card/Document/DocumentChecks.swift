@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+package import Text
 
 /// How a check ended. What was not done is never passed.
 package enum CheckResult: String, Sendable {
@@ -55,7 +56,7 @@ package struct SignatureCheck: Sendable, Equatable {
     package init() {}
 
     /// What to do next.
-    package var advice: String? {
+    package var advice: Phrase? {
         reason == .noSigner
             ? "import the certificates of the country's signers: badgectl documents anchors import FILE.ldif" : nil
     }
@@ -116,7 +117,7 @@ package struct AuthorityCheck: Sendable, Equatable {
     /// The object identifiers of the signer's defects, as contents.
     package var defects: [[UInt8]] = []
     /// What to do next.
-    package var advice: String? {
+    package var advice: Phrase? {
         guard result == .notDone else { return nil }
         return switch reason {
         case .unknownAuthority:

@@ -33,7 +33,7 @@ package struct StatusCheck: Sendable, Equatable {
     package internal(set) var reason: Reason?
 
     /// What to do next.
-    package var advice: String? {
+    package var advice: Phrase? {
         switch reason {
         case .unavailable:
             "name the status list of the issuer in [mdoc] lists, or import it: badgectl mdoc anchors import FILE"

@@ -2,7 +2,7 @@
 import CSystemd
 package import Concurrency
 import Glibc
-import Text
+package import Text
 
 /// A connection to the system's D-Bus that never blocks. The C type is sd_bus.
 ///
@@ -233,7 +233,7 @@ package enum BusFailure: Error, Sendable {
     case noLibrary
     case noBus
 
-    package var text: String {
+    package var text: Phrase {
         switch self {
         case .noLibrary: "libsystemd is not installed"
         case .noBus: "no connection to the system's D-Bus"

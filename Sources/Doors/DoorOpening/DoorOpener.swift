@@ -178,7 +178,7 @@ package import Vault
             do throws(Failure) {
                 result.fill(.success(try await key.sign(digest: digest)))
             } catch {
-                result.fill(.failure(.key(error.message)))
+                result.fill(.failure(.key("\(error.message)")))
             }
         }
         let signature = await result.value(whenCancelled: .failure(.key(nil)))

@@ -3,6 +3,7 @@ import Concurrency
 import DoorReaders
 import Host
 import Scanners
+import Text
 
 /// Asks the kernel once for its adapters and their settings while no scan runs.
 @Loop final class ManagementInspection {
@@ -49,7 +50,7 @@ import Scanners
         do throws(SystemError) {
             try reader.begin()
         } catch {
-            return end(ScannerFault(.service, error.description, advice: "restart badged.service"))
+            return end(ScannerFault(.service, Phrase(verbatim: error.description), advice: "restart badged.service"))
         }
         alarm = Loop.Alarm { self.end(Self.noAnswer) }
         alarm?.set(after: timeout)

@@ -3,6 +3,7 @@ import Concurrency
 import DoorReaders
 import Host
 import Scanners
+import Text
 
 /// What the kernel reports and answers.
 extension MgmtScanner {
@@ -164,10 +165,10 @@ extension MgmtScanner {
         adapter.monitorRefused(status)
         switch status {
         case Status.permissionDenied:
-            let advice = "systemctl restart badged; badged.service needs badged-bluetooth as ExecStartPre="
+            let advice: Phrase = "systemctl restart badged; badged.service needs badged-bluetooth as ExecStartPre="
             fault = ScannerFault(.access, "the kernel refuses to scan", advice: advice, isPermanent: true)
         case Status.unknownCommand, Status.notSupported:
-            let advice = "set [ble] backend = bluez, or boot Linux 5.8 or later"
+            let advice: Phrase = "set [ble] backend = bluez, or boot Linux 5.8 or later"
             fault = ScannerFault(
                 .scan,
                 "the kernel does not support advertisement monitors",

@@ -3,6 +3,7 @@ package import Concurrency
 package import DoorReaders
 package import Host
 package import Scanners
+import Text
 
 /// Scans through the kernel's management socket: a monitor receives advertisements passively all the time, and short
 /// windows of discovery request scan responses.
@@ -113,7 +114,12 @@ package import Scanners
             try reader.begin()
         } catch {
             return fail(
-                ScannerFault(.service, error.description, advice: "restart badged.service", isPermanent: true)
+                ScannerFault(
+                    .service,
+                    Phrase(verbatim: error.description),
+                    advice: "restart badged.service",
+                    isPermanent: true
+                )
             )
         }
         windowAlarm = Loop.Alarm { [weak self] in self?.windowAlarmDue() }
@@ -340,7 +346,7 @@ package import Scanners
 
     /// The kernel refuses monitors of these adapters again and again.
     private static func refusesMonitor(_ adapters: [String], _ status: UInt8) -> ScannerFault {
-        let reason =
+        let reason: Phrase =
             switch status {
             case ManagementCommand.Status.busy: "another command for the adapter does not end"
             case ManagementCommand.Status.noResources: "there are too many monitors"

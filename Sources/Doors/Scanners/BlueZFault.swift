@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: GPL-3.0-or-later
 import Bluetooth
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Text
 
 /// The faults of a scan through bluetoothd.
 enum BlueZFault {
@@ -20,7 +21,8 @@ enum BlueZFault {
     static func refusesScan(_ adapters: [String] = []) -> ScannerFault {
         ScannerFault(
             .scan,
-            "bluetoothd refuses to scan" + (adapters.isEmpty ? "" : " with \(adapters.joined(separator: ", "))"),
+            adapters.isEmpty
+                ? "bluetoothd refuses to scan" : "bluetoothd refuses to scan with \(adapters.joined(separator: ", "))",
             advice: "systemctl restart bluetooth; journalctl -u bluetooth may have the reason"
         )
     }
@@ -41,7 +43,7 @@ enum BlueZFault {
     static func refused(_ answer: BusMessage?) -> ScannerFault {
         guard let answer else { return noAnswer }
         guard answer.errorName == "org.freedesktop.DBus.Error.AccessDenied" else { return .noService }
-        let advice = "allow user badged to talk to org.bluez in /etc/dbus-1/system.d"
+        let advice: Phrase = "allow user badged to talk to org.bluez in /etc/dbus-1/system.d"
         return ScannerFault(.access, "the D-Bus denies access to bluetoothd", advice: advice)
     }
 }

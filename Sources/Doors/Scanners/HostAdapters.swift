@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Glibc
 import Host
+package import Text
 
 /// The Bluetooth adapters of the host in sysfs, which every user may read.
 package enum HostAdapters {
@@ -28,7 +29,7 @@ package enum RFKill: Sendable {
         return switches.contains { Sysfs.line("\($0)/soft") == "1" } ? .software : nil
     }
 
-    package var advice: String {
+    package var advice: Phrase {
         switch self {
         case .software: "rfkill unblock bluetooth"
         case .hardware: "switch Bluetooth on with the switch or key of the computer"

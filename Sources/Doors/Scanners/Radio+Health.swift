@@ -2,6 +2,7 @@
 import Concurrency
 import DoorReaders
 package import Host
+import Text
 
 /// The checks of the radio in GET_HEALTH.
 extension Radio {
@@ -49,7 +50,7 @@ extension Radio {
         let present = status.adapters + status.unused
         guard !present.isEmpty else { return [] }
         var checks: [HealthCheck] = []
-        func fault(_ name: String, _ cause: String, _ advice: String) {
+        func fault(_ name: String, _ cause: Phrase, _ advice: Phrase) {
             checks.append(HealthCheck(name, ok: false, cause: cause, advice: advice))
         }
         let missing = configuration.adapters.rules.map(\.adapter).filter { name in !present.contains { name.names($0) }
@@ -122,11 +123,12 @@ extension Radio {
             let age = advice.flatMap { _ in errorAgo }
             checks.append(HealthCheck(scan, ok: advice == nil, cause: cause, advice: advice, errorAgo: age))
         }
-        let report = "\(status.malformed) messages could not be read: report this with the versions of Linux and BlueZ"
+        let report: Phrase =
+            "\(status.malformed) messages could not be read: report this with the versions of Linux and BlueZ"
         let isWell = status.malformed == 0
         checks.append(HealthCheck("bluetoothMessages", ok: isWell, advice: isWell ? nil : report))
         let count = tracker.fragmentedSenders
-        let fragments =
+        let fragments: Phrase =
             "\(count) senders look like readers only in later fragments of their advertisements, and are ignored; "
             + "the kernel does not join fragments: let the readers send shorter advertisements, with the service first"
         checks.append(HealthCheck("bluetoothFragments", ok: count == 0, advice: count == 0 ? nil : fragments))
@@ -134,7 +136,7 @@ extension Radio {
     }
 
     /// nil: the scan works.
-    private func scanAdvice(_ fault: ScannerFault?) -> String? {
+    private func scanAdvice(_ fault: ScannerFault?) -> Phrase? {
         if let fault { return fault.advice }
         guard let silence = silenceMonitor.silence else { return nil }
         let seconds = (clock.now - silence.since) / 1000

@@ -3,6 +3,7 @@ package import Bluetooth
 package import Concurrency
 package import DoorReaders
 package import Host
+package import Text
 
 /// The scan for door readers, which all clients share: combines their demands, tracks the readers, and recovers a scan
 /// that receives nothing. While no client scans, no scan runs and no alarm is set.
@@ -24,7 +25,7 @@ package import Host
         package var isListening = false
         package var backend: String?
         package var adapters: [RadioAdapter] = []
-        package var error: String?
+        package var error: Phrase?
         package var errorSince: Milliseconds?
     }
 
@@ -267,7 +268,7 @@ package import Host
     }
 
     /// The advice of a fault; when rfkill blocks the adapter, how to unblock it.
-    static func advice(_ fault: ScannerFault) -> String {
+    static func advice(_ fault: ScannerFault) -> Phrase {
         fault.kind == .adapter ? RFKill.bluetooth()?.advice ?? fault.advice : fault.advice
     }
 }

@@ -60,7 +60,7 @@ import Text
         return ScannerStatus(fault: Self.unreadable(path))
     }
 
-    private nonisolated static func configured(_ text: String, advice: String) -> ScannerFault {
+    private nonisolated static func configured(_ text: Phrase, advice: Phrase) -> ScannerFault {
         var fault = ScannerFault(.service, text, advice: advice)
         fault.isConfigured = true
         return fault

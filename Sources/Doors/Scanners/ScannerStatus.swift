@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 package import DoorReaders
 package import Host
+package import Text
 
 /// The state of a scanner.
 package struct ScannerStatus: Sendable, Equatable {
@@ -82,14 +83,14 @@ package struct ScannerFault: Error, Sendable, Equatable {
     }
 
     package var kind: Kind
-    package var text: String
-    package var advice: String
+    package var text: Phrase
+    package var advice: Phrase
     /// The scanner cannot work on this host; another one may.
     package var isPermanent: Bool
     /// A line of badged.conf names what is missing.
     package var isConfigured = false
 
-    package init(_ kind: Kind, _ text: String, advice: String, isPermanent: Bool = false) {
+    package init(_ kind: Kind, _ text: Phrase, advice: Phrase, isPermanent: Bool = false) {
         self.kind = kind
         self.text = text
         self.advice = advice

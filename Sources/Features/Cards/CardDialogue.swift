@@ -121,7 +121,7 @@ struct PausePrompt: AcknowledgedPrompt {
 
     var name: StaticString { "PAUSE" }
 
-    func message(_ number: Int, to session: Session, error: String?) -> any Message {
+    func message(_ number: Int, to session: Session, error: Phrase?) -> any Message {
         WrittenMessage(name) { $0.member("cause", cause) }
     }
 }

@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: GPL-3.0-or-later
 package import ISO7816
+// SPDX-License-Identifier: GPL-3.0-or-later
+package import Text
 
 /// The reason why a workflow still waits although there is a card or a reader. INSERT_CARD reports each one once.
 ///
@@ -7,9 +8,9 @@ package import ISO7816
 package struct CardObstacle: Hashable, Sendable {
     package let name: String
     /// What happened and what to do next, for INSERT_CARD `error`.
-    package let text: @Sendable (_ reader: String) -> String
+    package let text: @Sendable (_ reader: String) -> Phrase
 
-    package init(_ name: String, text: @escaping @Sendable (_ reader: String) -> String) {
+    package init(_ name: String, text: @escaping @Sendable (_ reader: String) -> Phrase) {
         self.name = name
         self.text = text
     }
@@ -84,5 +85,5 @@ extension CardObstacle {
     }
 
     /// The reader has failed and is not attached now. The advice comes from the driver.
-    static func failed(_ advice: String) -> CardObstacle { CardObstacle("failed") { "Reader '\($0)': \(advice)" } }
+    static func failed(_ advice: Phrase) -> CardObstacle { CardObstacle("failed") { "Reader '\($0)': \(advice)" } }
 }

@@ -15,7 +15,7 @@ extension CardPrompt {
     @Loop package func question(
         _ number: Int,
         to session: Session,
-        error: String?,
+        error: Phrase?,
         _ body: @escaping (inout JSONWriter) -> Void = { _ in }
     ) -> WrittenMessage {
         let (reader, level) = (lease.readerState(for: session), session.level)

@@ -2,6 +2,7 @@
 package import Concurrency
 package import ISO7816
 package import Readers
+package import Text
 
 /// The requirements of a workflow for a card and its reader, and the first step of its use.
 @Loop package protocol CardRequirements {
@@ -22,7 +23,7 @@ package import Readers
     func obstacle(of insertion: Insertion, in reader: Reader) -> CardObstacle?
 
     /// What INSERT_CARD says when a card is asked for that was there before.
-    var reminder: String? { get }
+    var reminder: Phrase? { get }
 
     /// The obstacle that is reported for a card of another kind.
     var wrongKind: CardObstacle { get }
@@ -36,5 +37,5 @@ extension CardRequirements {
     package func profile(_ known: any CardProfile) -> Profile? { known as? Profile }
     package func profileOfUnknown(in reader: Reader) -> Profile? { nil }
     package func obstacle(of insertion: Insertion, in reader: Reader) -> CardObstacle? { nil }
-    package var reminder: String? { nil }
+    package var reminder: Phrase? { nil }
 }

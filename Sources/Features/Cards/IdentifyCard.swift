@@ -95,7 +95,7 @@ extension ReaderFeature {
 
 extension CardVerdict {
     /// Why the card could not be asked.
-    func text(_ reader: String) -> String {
+    func text(_ reader: String) -> Phrase {
         switch self {
         case .cardFailed(let failure): failure.obstacle.text(reader)
         case .hindered(let obstacle): obstacle.text(reader)
@@ -112,7 +112,7 @@ struct CardIdentityMessage: Message {
     var uid: [UInt8]?
     var applications: [(aid: String, name: String)] = []
     /// Why the card could not be asked for its applications.
-    var fault: String?
+    var fault: Phrase?
 
     init(reader: String, answerToReset: [UInt8]) {
         self.reader = reader

@@ -68,7 +68,7 @@ struct ReaderListMessage: Message {
 struct InsertCardMessage: Message {
     static let name: StaticString = "INSERT_CARD"
     static let eventName = "INSERT_CARD"
-    var error: String?
+    var error: Phrase?
     var reader: String?
 
     func write(to object: inout JSONWriter, _ level: APILevel) {

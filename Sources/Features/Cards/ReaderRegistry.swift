@@ -345,7 +345,7 @@ package import Text
         let isWatched = isWatched || !isNew && reader.hindrance?.isWatched == true
         reader.hindrance = Reader.Hindrance(obstacle: obstacle, isWatched: isWatched)
         if isNew {
-            log(.notice, obstacle.text(reader.name), reader.name)
+            log(.notice, "\(obstacle.text(reader.name))", reader.name)
             changed(reader.name)
         }
         if !isWatched, !queue.isEmpty { retryAlarm.set(after: Self.retryTime) }
@@ -523,7 +523,7 @@ package import Text
     }
 
     /// The readers that are missing because of a fault, with the advice of their driver.
-    package var failedReaders: [(reader: String, advice: String)] {
+    package var failedReaders: [(reader: String, advice: Phrase)] {
         backends.flatMap { health[$0.name] ?? [] }.compactMap { check in
             guard !check.ok, let reader = check.reader, let advice = check.advice else { return nil }
             return (reader, advice)

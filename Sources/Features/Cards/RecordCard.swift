@@ -58,7 +58,8 @@ extension ReaderFeature {
             guard (try? BoardRecording(text)) != nil else { throw .other("badged-nfc has sent no recording") }
             message.recording = String(decoding: text, as: UTF8.self)
         } catch {
-            message.fault = if case .other(let text) = error { text } else { "the reader is gone" }
+            message.fault =
+                if case .other(let text) = error { Phrase(stringLiteral: text) } else { "the reader is gone" }
         }
         return Reply(message)
     }
@@ -249,7 +250,7 @@ struct CardRecordingMessage: Message {
     let reader: String
     var recording: CardRecording
     /// Why the recording ends early.
-    var fault: String?
+    var fault: Phrase?
 
     init(reader: String, recording: CardRecording) {
         self.reader = reader
@@ -269,7 +270,7 @@ struct BoardRecordingMessage: Message {
     let reader: String
     var recording = ""
     /// Why there is no recording.
-    var fault: String?
+    var fault: Phrase?
 
     init(reader: String) { self.reader = reader }
 

@@ -18,7 +18,7 @@ package enum SecretForm: Sendable, Equatable {
     }
 
     /// The error for a value of another form.
-    fileprivate var error: String {
+    fileprivate var error: Phrase {
         switch self {
         case .digits(let counts) where counts.count == 1: "You must provide \(counts.lowerBound) digits"
         case .digits(let counts): "You must provide \(counts.lowerBound) - \(counts.upperBound) digits"

@@ -60,7 +60,7 @@ extension ReaderFeature {
         } catch {
             // The text names the wrong entry of `card` or of `simulator`.
             let name = error.text.hasPrefix("card") ? "card" : "simulator"
-            throw Failure(.wrongArgument, "Parameter '\(name)' is invalid: \(error.text)")
+            throw Failure(.wrongArgument, Phrase(verbatim: "Parameter '\(name)' is invalid: \(error.text)"))
         }
     }
 }

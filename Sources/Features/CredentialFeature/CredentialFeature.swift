@@ -118,7 +118,7 @@ import Text
         guard !hasList, !tapReaders.contains(where: \.acceptsCards) else {
             return [HealthCheck("credentials", ok: true)] + list
         }
-        let advice = "No credential is accepted, because no issuer is set: set [credentials] issuers"
+        let advice: Phrase = "No credential is accepted, because no issuer is set: set [credentials] issuers"
         return [HealthCheck("credentials", ok: false, advice: advice)] + list
     }
 

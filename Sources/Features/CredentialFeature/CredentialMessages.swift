@@ -12,7 +12,7 @@ struct CredentialsMessage: Message {
     let isWatching: Bool
     let isValidated: Bool
     let issuers: Int
-    var error: String?
+    var error: Phrase?
 
     func write(to object: inout JSONWriter, _ level: APILevel) {
         if let error { object.member("error", error) }

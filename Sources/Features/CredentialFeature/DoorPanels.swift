@@ -166,7 +166,7 @@ enum PanelText {
         }
     }
 
-    private static func state(_ isWatching: Bool, error: String? = nil) -> WrittenMessage {
+    private static func state(_ isWatching: Bool, error: Phrase? = nil) -> WrittenMessage {
         WrittenMessage("DOOR_PANELS") { object in
             if let error { object.member("error", error) }
             object.member("watching", isWatching)
@@ -183,7 +183,7 @@ enum PanelText {
             )
         }
         return reports.sorted { $0.key < $1.key }.map { name, report in
-            let (cause, advice): (String?, String?) =
+            let (cause, advice): (Phrase?, Phrase?) =
                 switch report.link {
                 case .secure: (nil, nil)
                 case .clear: (nil, nil)

@@ -76,12 +76,14 @@ package import Vault
     func health() -> [HealthCheck] {
         guard path != nil else { return [] }
         guard let fault else { return [HealthCheck("allowList", ok: true)] }
+        let hint = Phrase(stringLiteral: fault.error.hint)
         return [
             HealthCheck(
                 "allowList",
                 ok: false,
-                cause: fault.error.message,
-                advice: fault.error.hint + (list == nil ? "; nobody is listed" : "; the old list stays in force"),
+                cause: Phrase(verbatim: fault.error.message),
+                advice: list == nil
+                    ? "\(hint); nobody is listed" : "\(hint); the old list stays in force",
                 errorAgo: Loop.now - fault.since
             )
         ]

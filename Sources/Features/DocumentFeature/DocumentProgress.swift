@@ -72,7 +72,7 @@ extension Failure {
     )
 
     private static func accessUnsupported(_ kind: AccessKey.Kind, _ policy: DocumentChip.BACPolicy) -> Failure {
-        let advice =
+        let advice: Phrase =
             switch (kind, policy) {
             case (.can, _): "give the MRZ instead of the CAN"
             case (.mrz, .never): "allow BAC with allowBAC"

@@ -18,10 +18,10 @@ struct DocumentPrompt: CardPrompt {
 
     var name: StaticString { refused == .can ? "ENTER_CAN" : "ENTER_MRZ" }
 
-    func message(_ number: Int, to session: Session, error: String?) -> any Message {
-        let words =
+    func message(_ number: Int, to session: Session, error: Phrase?) -> any Message {
+        let words: Phrase? =
             error ?? refused.map { "The document refuses this \($0.rawValue): compare it with the document" }
-        let code = error != nil ? "malformed" : refused.map { _ in "wrongPassword" }
+        let code: Phrase? = error != nil ? "malformed" : refused.map { _ in "wrongPassword" }
         return question(number, to: session, error: code) { object in
             if let words { object.member("message", words) }
             object.member("passwords", ["mrz"] + (acceptsCAN ? ["can"] : []))
@@ -62,22 +62,25 @@ struct DocumentPrompt: CardPrompt {
     /// A typing error that a check digit shows is found before the chip gets it, since chips wait longer after each
     /// wrong value.
     private static func zone(of bytes: UnsafeRawBufferPointer) -> Result<AccessKey, Failure> {
-        func wrong(_ text: String) -> Result<AccessKey, Failure> { .failure(Failure(.wrongArgument, text)) }
+        func wrong(_ text: Phrase) -> Result<AccessKey, Failure> {
+            .failure(Failure(.wrongArgument, text, advice: "compare the machine readable zone with the document"))
+        }
         let zone: MachineReadableZone
         do throws(Malformed) {
             zone = try MachineReadableZone(scanned: bytes)
         } catch {
-            return wrong(error.text)
+            return .failure(Failure(.wrongArgument, Phrase(stringLiteral: error.text)))
         }
-        let names: [(MachineReadableZone.Field, String)] = [
-            (.number, "document number"), (.birth, "date of birth"), (.expiry, "date of expiry"),
+        let digits: [(MachineReadableZone.Field, Phrase)] = [
+            (.number, "The check digit of the document number is wrong"),
+            (.birth, "The check digit of the date of birth is wrong"),
+            (.expiry, "The check digit of the date of expiry is wrong"),
         ]
-        for (field, name) in names where zone.wrongCheckDigits.contains(field) {
-            return wrong("The check digit of the \(name) is wrong: compare the machine readable zone with the document")
-        }
-        for (field, name) in names where zone.impossibleDates.contains(field) {
-            return wrong("The \(name) is no day: compare the machine readable zone with the document")
-        }
+        let days: [(MachineReadableZone.Field, Phrase)] = [
+            (.birth, "The date of birth is no day"), (.expiry, "The date of expiry is no day"),
+        ]
+        for (field, text) in digits where zone.wrongCheckDigits.contains(field) { return wrong(text) }
+        for (field, text) in days where zone.impossibleDates.contains(field) { return wrong(text) }
         return .success(AccessKey(zone: zone))
     }
 

@@ -240,7 +240,7 @@ extension DoorFeature {
                 }
             } catch {
                 if error.cause != nil { session?.log(.warning, "\(id) is not opened: \(error.logText)") }
-                result = OpeningResult(.keyNotFound, reason: error.message)
+                result = OpeningResult(.keyNotFound, reason: "\(error.message)")
             }
             if result.status == .success, let used = result.key { await credentials.used(uid: uid, keyID: used) }
             guard let self else { return }
@@ -250,7 +250,7 @@ extension DoorFeature {
             client.openings[token] = nil
             // Only the loss of the permission cancels an opening whose client is still there.
             if Task.isCancelled, result.status != .success {
-                result = OpeningResult(result.status, reason: Workflow.denied)
+                result = OpeningResult(result.status, reason: "\(Workflow.denied)")
             }
             if let radio = self.radio {
                 client.ended(reader, at: radio.now)

@@ -35,7 +35,7 @@ struct ScanState: Sendable {
     var adapters: [RadioAdapter] = []
     /// Milliseconds since the last advertisement of this scan.
     var lastAdvertAgo: Int64?
-    var error: String?
+    var error: Phrase?
     /// Milliseconds since `error` began.
     var errorAgo: Int64?
 }

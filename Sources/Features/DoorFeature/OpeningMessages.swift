@@ -45,7 +45,7 @@ struct OpeningResultMessage: Message {
 struct OpeningsMessage: Message {
     static let name: StaticString = "OPENINGS"
     let isWatching: Bool
-    var error: String?
+    var error: Phrase?
 
     func write(to object: inout JSONWriter, _ level: APILevel) {
         if let error { object.member("error", error) }
@@ -56,7 +56,7 @@ struct OpeningsMessage: Message {
 struct TimeoutsMessage: Message {
     static let name: StaticString = "TIMEOUTS"
     let timeouts: OpeningTimeouts
-    var error: String?
+    var error: Phrase?
 
     func write(to object: inout JSONWriter, _ level: APILevel) {
         if let error { object.member("error", error) }
@@ -70,7 +70,7 @@ struct AutoOpenMessage: Message {
     static let name: StaticString = "AUTO_OPEN"
     let mode: AutoOpen.Mode
     let openingType: OpeningType
-    var error: String?
+    var error: Phrase?
 
     func write(to object: inout JSONWriter, _ level: APILevel) {
         if let error { object.member("error", error) }

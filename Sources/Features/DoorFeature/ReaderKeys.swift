@@ -43,7 +43,7 @@ import Text
         let (space, value) = (Self.space, SecretBox(bytes))
         try await changes.run { () throws(Failure) in
             try await read()
-            let refusal: String? = try await store.required().transaction { values throws(Failure) in
+            let refusal: Phrase? = try await store.required().transaction { values throws(Failure) in
                 let names = try values.names(in: space)
                 if names.contains(name) { return "there is a key with this name already" }
                 if names.count >= Self.most { return "there are \(Self.most) keys already" }
@@ -72,5 +72,5 @@ import Text
 }
 
 extension Failure {
-    fileprivate static func readerKey(_ text: String) -> Failure { Failure(.init("ReaderKey"), text) }
+    fileprivate static func readerKey(_ text: Phrase) -> Failure { Failure(.init("ReaderKey"), text) }
 }

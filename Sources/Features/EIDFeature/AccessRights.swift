@@ -14,7 +14,7 @@ struct AccessRightsPrompt: Prompt {
 
     var name: StaticString { AccessRightsMessage.name }
 
-    func message(_ number: Int, to session: Session, error: String?) -> any Message {
+    func message(_ number: Int, to session: Session, error: Phrase?) -> any Message {
         AccessRightsMessage(consent: consent, error: error)
     }
 
@@ -65,7 +65,7 @@ extension Consent {
 struct AccessRightsMessage: Message {
     static let name: StaticString = "ACCESS_RIGHTS"
     let consent: Consent
-    var error: String?
+    var error: Phrase?
 
     func write(to object: inout JSONWriter, _ level: APILevel) {
         if let error { object.member("error", error) }

@@ -51,7 +51,7 @@ import Text
         if !lease.reader.description.takesCards { wasRefused = true }
     }
 
-    private func refused(_ reason: String, _ advice: String) -> Failure {
+    private func refused(_ reason: Phrase, _ advice: Phrase) -> Failure {
         Failure(.wrongArgument, "No automatic PIN, because \(reason)", advice: advice)
     }
 }

@@ -80,7 +80,7 @@ extension EIDFeature {
         let request = call.request
         browserAuthentications[id] = authenticate(in: userInterface, at: url) { [weak self, weak session] end in
             self?.browserAuthentications[id] = nil
-            let error = end.url == nil ? ActivationError(end.reason).rawValue : nil
+            let error = end.url == nil ? Phrase(verbatim: ActivationError(end.reason).rawValue) : nil
             session?.answer(ActivationMessage(url: end.url, error: error), to: request)
         }
         session.push(WrittenMessage("ACTIVATION") { $0.member("accepted", true) })
@@ -114,7 +114,7 @@ extension EIDFeature {
 }
 
 extension Failure {
-    fileprivate init(_ error: ActivationError) { self.init(Code(error.rawValue), error.rawValue) }
+    fileprivate init(_ error: ActivationError) { self.init(Code(error.rawValue), Phrase(verbatim: error.rawValue)) }
 }
 
 /// The reason why a browser gets no address: `error` of ACTIVATION.
@@ -144,7 +144,7 @@ private enum ActivationError: String {
 struct ActivationMessage: Message {
     static let name: StaticString = "ACTIVATION"
     var url: String?
-    var error: String?
+    var error: Phrase?
 
     func write(to object: inout JSONWriter, _ level: APILevel) {
         if let error { object.member("error", error) }
@@ -156,7 +156,7 @@ struct ActivationMessage: Message {
 struct UserInterfaceMessage: Message {
     static let name: StaticString = "USER_INTERFACE"
     let active: Bool
-    var error: String?
+    var error: Phrase?
 
     func write(to object: inout JSONWriter, _ level: APILevel) {
         if let error { object.member("error", error) }

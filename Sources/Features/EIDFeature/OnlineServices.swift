@@ -3,6 +3,7 @@ package import CountryAuthorities
 package import EID
 package import EService
 package import Host
+import Text
 
 /// Connects workflows to services. The program wires an implementation.
 package struct OnlineServices: Sendable {

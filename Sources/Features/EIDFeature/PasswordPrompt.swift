@@ -51,7 +51,7 @@ struct PasswordPrompt: CardPrompt {
 
     var lease: CardLease { card.lease }
 
-    func message(_ number: Int, to session: Session, error: String?) -> any Message {
+    func message(_ number: Int, to session: Session, error: Phrase?) -> any Message {
         question(number, to: session, error: error)
     }
 

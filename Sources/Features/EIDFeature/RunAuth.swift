@@ -118,7 +118,7 @@ extension AuthenticationResult {
             reason: .accessDenied,
             url: url,
             sent: sent,
-            detail: Workflow.denied
+            detail: "\(Workflow.denied)"
         )
     }
 
@@ -137,8 +137,9 @@ extension AuthenticationResult {
 
 extension ECardResult {
     /// `message` for a person. What a server has written is a quotation, so that nobody takes it for words of badged.
-    var words: String? {
-        guard origin == .server, let message else { return message }
+    var words: Phrase? {
+        guard let message else { return nil }
+        guard origin == .server else { return Phrase(stringLiteral: message) }
         return "The service says: \(message.quoted())"
     }
 }

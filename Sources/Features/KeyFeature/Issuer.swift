@@ -48,7 +48,7 @@ struct Issuer: Sendable {
         var code = invitation
         if code.hasPrefix("https://") || code.hasPrefix("http://") {
             guard case .web(let address) = settings.place, code.hasPrefix(Self.base(address) + "invitations/") else {
-                throw Failure(.notSupported, "closedService: the address is not that of [keys] issuer")
+                throw Failure(.notSupported, "closedService: \(Phrase("the address is not that of [keys] issuer"))")
             }
             code = String(code.dropFirst(Self.base(address).count + "invitations/".count))
         }
@@ -67,7 +67,7 @@ struct Issuer: Sendable {
             )
         }
         guard settings.place != nil else {
-            throw Failure(.notSupported, "closedService: no issuer is configured; set [keys] issuer")
+            throw Failure(.notSupported, "closedService: \(Phrase("no issuer is configured; set [keys] issuer"))")
         }
         return code
     }
@@ -156,7 +156,7 @@ struct Issuer: Sendable {
     }
 
     private static func failure(_ fault: HTTPFault) -> Failure {
-        let text = fault.text("the issuer")
+        let text = fault.text(Phrase("the issuer"))
         return switch fault {
         case .cancelled, .timeout, .unreachable, .broken, .proxy, .privateServer: Failure(.communicationRetry, text)
         case .tls: Failure(.communicationFailed, text)

@@ -42,7 +42,7 @@ package enum KeyCode: String, Sendable, CaseIterable {
 }
 
 extension Failure {
-    package init(_ code: KeyCode, _ text: String, advice: String? = nil) {
+    package init(_ code: KeyCode, _ text: Phrase, advice: Phrase? = nil) {
         self.init(Code(code.rawValue), text, advice: advice)
     }
 

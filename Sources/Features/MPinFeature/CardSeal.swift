@@ -97,7 +97,7 @@ extension MPinFeature {
         guard let sealed = stored.take() else { throw Failure(.storageError, Self.lost(purpose)) }
         let opened = try serverValues(seal.open(sealed, of: Self.owner(dialogue, purpose)))
         guard let opened else {
-            let reason = "its duress PIN was used, or the token is damaged"
+            let reason: Phrase = "its duress PIN was used, or the token is damaged"
             throw Failure(.storageError, "the card does not open the token: \(reason)")
         }
         return opened
@@ -124,7 +124,7 @@ extension MPinFeature {
         "\(dialogue.name)/\(purpose == .login ? "login" : "signing")"
     }
 
-    private static func lost(_ purpose: TokenPurpose) -> String {
+    private static func lost(_ purpose: TokenPurpose) -> Phrase {
         switch purpose {
         case .login: "the token of the user is lost: delete the user and register again"
         case .signing: "the token of the user is lost: send MPIN_START_DVS with a new token"

@@ -84,7 +84,7 @@ extension MPinFeature {
     private func finishLogin(_ run: UserRun, _ mode: LoginMode) async throws(Failure) -> Content {
         let (dialogue, user) = (run.dialogue, run.user)
         try Self.check(user, [.registered])
-        let again = "send MPIN_START_AUTHENTICATION before each login"
+        let again: Phrase = "send MPIN_START_AUTHENTICATION before each login"
         guard let id = user.id, let permit = dialogue.client.permits[dialogue.name] else {
             throw Failure(.flowError, again)
         }

@@ -23,7 +23,7 @@ struct MPinResultMessage: Message {
 
     let operation: String
     let status: MPinStatus
-    let text: String
+    let text: Phrase
     let content: Content
 
     init(_ operation: String, _ content: Content = .none) {

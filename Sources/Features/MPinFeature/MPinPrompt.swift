@@ -22,7 +22,7 @@ struct MPinPrompt: Prompt {
 
     var name: StaticString { isNew ? "ENTER_NEW_PIN" : "ENTER_PIN" }
 
-    func message(_ number: Int, to session: Session, error: String?) -> any Message {
+    func message(_ number: Int, to session: Session, error: Phrase?) -> any Message {
         question(number, error: error) { object in
             object.member("userId", user.identity)
             object.member("backend", user.backend.text)

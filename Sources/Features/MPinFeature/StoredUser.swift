@@ -12,7 +12,7 @@ enum UserState: String, Sendable {
     case blocked = "BLOCKED"
 
     /// What to do next with a user in this state.
-    var advice: String {
+    var advice: Phrase {
         switch self {
         case .invalid: "send MPIN_START_REGISTRATION"
         case .startedRegistration: "confirm the identity, then send MPIN_CONFIRM_REGISTRATION"

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import Text
 
 /// The parts in which a message goes over Bluetooth: 01 or, for the last one, 00, and bytes of the message. ISO/IEC 18013-5,
 /// 8.3.3.1.1.6.

@@ -129,7 +129,8 @@ import Text
         if Task.isCancelled { throw .cancelled }
         switch failure {
         case .timedOut: throw .connectionFailed("bluetoothd does not answer")
-        case .late(let reason), .inUse(let reason), .failed(let reason): throw .connectionFailed(reason)
+        case .late(let reason), .inUse(let reason), .failed(let reason):
+            throw .connectionFailed(Phrase(verbatim: reason))
         }
     }
 
@@ -183,7 +184,7 @@ import Text
     }
 
     private func bus() throws(LinkFailure) -> SystemBus {
-        try translating({ (error: BusFailure) in LinkFailure.failed(error.text) }, SystemBus(address: place))
+        try translating({ (error: BusFailure) in LinkFailure.failed("\(error.text)") }, SystemBus(address: place))
     }
 
     /// Runs the first steps of a connection, which is ended if they fail.

@@ -130,7 +130,8 @@ struct PhoneService {
         if Task.isCancelled { return .cancelled }
         return switch failure {
         case .timedOut: .connectionLost("the phone does not go on")
-        case .late(let reason), .inUse(let reason), .failed(let reason): .connectionLost(reason)
+        case .late(let reason), .inUse(let reason), .failed(let reason):
+            .connectionLost(Phrase(verbatim: reason))
         }
     }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Bluetooth
 import Host
+import Text
 
 /// The settings of bluetoothd that decide how well phones are read, and what it keeps of them. bluetoothd(8), main.conf
 package struct BluetoothdSettings {
@@ -54,7 +55,7 @@ package struct BluetoothdSettings {
     func check(_ adapter: BlueZAdapter) -> HealthCheck {
         let missing = missing(adapter)
         guard !missing.isEmpty else { return HealthCheck("mdoc", ok: true) }
-        var causes: [String] = []
+        var causes: [Phrase] = []
         if losesValues(adapter) {
             causes.append("bluetoothd loses long values, so phones that connect to this host may not be read")
         }
@@ -67,7 +68,7 @@ package struct BluetoothdSettings {
             "mdoc",
             ok: false,
             isOptional: true,
-            cause: causes.joined(separator: "; "),
+            cause: .joined(causes, by: "; "),
             advice: "to read phones over Bluetooth, write into \(Self.standardFile): \(lines); then restart bluetooth"
         )
     }

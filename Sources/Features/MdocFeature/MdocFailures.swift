@@ -21,11 +21,11 @@ extension Failure {
         advice: "its requests need a certificate that the wallet trusts: see [mdoc] in badged.conf(5)"
     )
     /// The wallet ends the session with a status that reports an error.
-    static func sessionError(_ words: String) -> Failure {
+    static func sessionError(_ words: Phrase) -> Failure {
         Failure(.init("SessionError"), "The session with the phone has failed: \(words)", advice: "begin again")
     }
 
-    static func noEngagement(_ words: String) -> Failure {
+    static func noEngagement(_ words: Phrase) -> Failure {
         Failure(
             .init("NoEngagement"),
             "No phone has shown a mobile document: \(words)",
@@ -33,11 +33,11 @@ extension Failure {
         )
     }
 
-    static func malformed(_ words: String) -> Failure {
+    static func malformed(_ words: Phrase) -> Failure {
         Failure(.init("Malformed"), "What the phone sends breaks its form: \(words)")
     }
 
-    static func unsupported(_ words: String) -> Failure {
+    static func unsupported(_ words: Phrase) -> Failure {
         Failure(.engagementUnsupported, "badged cannot talk to this phone: \(words)")
     }
 
@@ -53,7 +53,7 @@ extension Failure {
         advice: "ask for fewer elements, or without raw"
     )
 
-    static func connectionLost(_ words: String) -> Failure {
+    static func connectionLost(_ words: Phrase) -> Failure {
         Failure(.init("ConnectionLost"), "The connection to the phone is lost: \(words)", advice: "begin again")
     }
 
@@ -63,9 +63,9 @@ extension Failure {
     /// Why an engagement cannot be used.
     init(engagement problem: MdocProblem) {
         switch problem {
-        case .malformed(let words), .session(let words, _): self = .malformed(words)
-        case .unsupported(let words): self = .unsupported(words)
-        case .noEngagement(let words): self = .noEngagement(words)
+        case .malformed(let words), .session(let words, _): self = .malformed(Phrase(verbatim: words))
+        case .unsupported(let words): self = .unsupported(Phrase(verbatim: words))
+        case .noEngagement(let words): self = .noEngagement(Phrase(verbatim: words))
         case .library: self.init(.internalError, "The cryptography has failed", cause: problem.text)
         }
     }
@@ -73,7 +73,7 @@ extension Failure {
     /// Why a message after the engagement cannot be used.
     init(session problem: MdocProblem) {
         switch problem {
-        case .session(let words, _): self = .sessionError(words)
+        case .session(let words, _): self = .sessionError(Phrase(verbatim: words))
         case .malformed, .unsupported, .noEngagement, .library: self.init(engagement: problem)
         }
     }

@@ -189,7 +189,7 @@ package import Text
         do throws(HTTPFault) {
             answer = try await ask(request)
         } catch {
-            throw Malformed(error.text("its server"))
+            throw Malformed("\(error.text("its server"))")
         }
         guard answer.status == 200 else { throw Malformed("its server has answered with HTTP status \(answer.status)") }
         return answer.body
@@ -237,17 +237,26 @@ package import Text
         guard let entry = failing.min(by: { $0.until ?? 0 < $1.until ?? 0 }) else {
             return [HealthCheck(name, ok: true, facts: facts)]
         }
-        let fault =
-            entry.refusal.map { "does not count any more: \($0.text)" }
-            ?? entry.fault.map { "cannot be fetched: \($0)" }
-            ?? (entry.until == nil ? "is being fetched" : "is over")
-        let rest = entry.until.map { now <= $0 ? "the last one counts until \(DocumentTime.text($0))" : nil } ?? nil
+        let list = entry.shownAddress
+        let fault: Phrase =
+            if let refusal = entry.refusal {
+                "the list \(list) does not count any more: \(refusal.text)"
+            } else if let fault = entry.fault {
+                "the list \(list) cannot be fetched: \(fault)"
+            } else {
+                entry.until == nil ? "the list \(list) is being fetched" : "the list \(list) is over"
+            }
+        let rest: Phrase =
+            if let until = entry.until, now <= until {
+                "the last one counts until \(DocumentTime.text(until))"
+            } else {
+                "documents that it is about are not checked for revocation"
+            }
         return [
             HealthCheck(
                 name,
                 ok: false,
-                cause: "the list \(entry.shownAddress) \(fault); "
-                    + (rest ?? "documents that it is about are not checked for revocation"),
+                cause: "\(fault); \(rest)",
                 advice: "correct [mdoc] lists, the authorities or the network, then: systemctl reload badged; "
                     + "or import the list: sudo badgectl mdoc anchors import FILE",
                 facts: facts

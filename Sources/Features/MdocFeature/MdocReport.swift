@@ -122,7 +122,7 @@ extension MdocChecks {
             $0.member("until", authority.until.map(DocumentTime.text))
             $0.member("crl", authority.revocation.rawValue)
             if authority.reason == .unknownAuthority {
-                $0.member("advice", "import the authority of the issuer: badgectl mdoc anchors import FILE")
+                $0.member("advice", Phrase("import the authority of the issuer: badgectl mdoc anchors import FILE"))
             }
         }
         object.object("device") {

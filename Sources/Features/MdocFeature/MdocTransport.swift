@@ -2,6 +2,7 @@
 package import Concurrency
 package import Host
 package import Scanners
+package import Text
 
 /// The way on which messages go to a phone and back, in the words of MDOC `transport`.
 package enum MdocWay: String, CaseIterable, Sendable {
@@ -16,19 +17,19 @@ package enum MdocWay: String, CaseIterable, Sendable {
 /// Why a transport has ended early.
 package enum MdocTransportError: Error, Sendable, Equatable {
     /// No connection was made. The words are for people.
-    case connectionFailed(String)
+    case connectionFailed(Phrase)
     /// The connection has ended before the answer. The words are for people.
-    case connectionLost(String)
+    case connectionLost(Phrase)
     /// The phone refuses to go on, as wallets do that ask their holder between two taps. The words are for people.
-    case notNow(String)
+    case notNow(Phrase)
     /// The phone has left an NFC reader. It may be put back.
     case phoneLeft
     /// A message is longer than `MdocMessage.maximumBytes`.
     case tooLarge
     /// What frames a message breaks its form.
-    case malformed(String)
+    case malformed(Phrase)
     /// The fragments of a message break their form, so that the session cannot go on.
-    case sessionError(String)
+    case sessionError(Phrase)
     /// The phone has ended the session without an answer.
     case ended
     /// CANCEL, or the end of the time for the phone.

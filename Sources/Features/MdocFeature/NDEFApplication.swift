@@ -2,6 +2,7 @@
 import Concurrency
 package import ISO7816
 package import MobileDocument
+package import Text
 
 /// Why a dialogue with a phone on an NFC reader has ended early.
 package enum NFCProblem: Error, Equatable {
@@ -12,8 +13,8 @@ package enum NFCProblem: Error, Equatable {
     /// What lies there shows a message without handover.
     case noHandover([UInt8])
     /// The phone does not go on with its handover, for this reason.
-    case stopped(String)
-    case malformed(String)
+    case stopped(Phrase)
+    case malformed(Phrase)
     /// A message of the phone cannot be used.
     case mdoc(MdocProblem)
 }

@@ -116,7 +116,7 @@ import Text
     }
 
     private static func refused(_ status: StatusWord) -> MdocTransportError {
-        let words = "the phone refuses to go on: \(status)"
+        let words: Phrase = "the phone refuses to go on: \(status)"
         return notNow.contains(status) ? .notNow(words) : .connectionLost(words)
     }
 

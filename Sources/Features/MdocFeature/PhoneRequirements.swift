@@ -2,12 +2,13 @@
 import Cards
 import ISO7816
 import Readers
+import Text
 
 /// The requirements of RUN_READ_MDOC: anything that may be a phone, and that nobody has asked for its NDEF message in
 /// this insertion. Nothing is sent before the reading begins.
 final class PhoneRequirements: CardRequirements {
     /// What INSERT_CARD says when a phone has left too early.
-    var reminder: String?
+    var reminder: Phrase?
     /// The phones that have refused to go on.
     var used: Set<Insertion> = []
     /// Whether the phone has engaged by a QR code, so that no handover is needed.

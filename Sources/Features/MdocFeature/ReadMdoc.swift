@@ -310,13 +310,13 @@ import Text
 
     /// Why this host has none of these ways.
     private func unsupported(_ ways: Set<MdocWay>) async -> Failure {
-        var causes: [String] = []
+        var causes: [Phrase] = []
         if ways.contains(.nfc), !hasReader { causes.append("no NFC reader is connected: connect one") }
         if ways != [.nfc] {
             let fault = await bluetooth?.fault() ?? .disabled
             causes.append("\(fault.text): \(fault.advice)")
         }
-        return Failure(.engagementUnsupported, causes.joined(separator: "; "))
+        return Failure(.engagementUnsupported, .joined(causes, by: "; "))
     }
 
     /// What Bluetooth can use of an engagement; nil: nothing.

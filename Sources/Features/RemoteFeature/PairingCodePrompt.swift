@@ -13,11 +13,11 @@ struct PairingCodePrompt: Prompt {
     /// The own fingerprint, which the other device may show.
     let ownFingerprint: String
     /// What was wrong with the last code.
-    let error: String?
+    let error: Phrase?
 
     var name: StaticString { "ENTER_PAIRING_CODE" }
 
-    func message(_ number: Int, to session: Session, error: String?) -> any Message {
+    func message(_ number: Int, to session: Session, error: Phrase?) -> any Message {
         question(number, error: error ?? self.error) { object in
             object.member("name", device.name)
             object.member("fingerprint", device.fingerprint)

@@ -215,7 +215,7 @@ import Text
         _ store: RemoteStore
     ) async throws(Failure) -> PairingMessage {
         let own = try await store.identity().fingerprint
-        var error: String?
+        var error: Phrase?
         for _ in 0..<maximumTries {
             let code = try await workflow.ask(PairingCodePrompt(device: device, ownFingerprint: own, error: error))
             switch await lenders.pair(device.fingerprint, code: code) {

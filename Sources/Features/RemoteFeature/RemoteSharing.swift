@@ -6,7 +6,7 @@ package import Drivers
 import Host
 import ISO7816
 package import ReadersRemote
-import Text
+package import Text
 
 /// Lends readers of this host to paired devices: who may use them, and the pairing mode. badged-remote has the network.
 ///
@@ -18,7 +18,7 @@ import Text
         case wrongCodes
         case timedOut
         case cancelled
-        case failed(String)
+        case failed(Phrase)
     }
 
     private let registry: ReaderRegistry
@@ -32,7 +32,7 @@ import Text
     private var borrowers: [String: RemoteDevice] = [:]
     private var state = LendingState()
     /// Why there are no ports, if badged-remote does not say it.
-    private var ownFault: (cause: String, advice: String)?
+    private var ownFault: (cause: Phrase, advice: Phrase)?
     /// The device that is connected, and what it has.
     private var guest: LentReaders?
     /// The devices before that still release cards, and the requests that wait for that.
@@ -103,8 +103,12 @@ import Text
 
     package func ended(_ ending: ProgramChannel.Ending) {
         state = LendingState()
-        let words = ending == .silent ? "does not answer" : "has ended unexpectedly"
-        if isLending { ownFault = ("badged-remote \(words)", "see the log of badged and badged-remote") }
+        if isLending {
+            ownFault = (
+                ending == .silent ? "badged-remote does not answer" : "badged-remote has ended unexpectedly",
+                "see the log of badged and badged-remote"
+            )
+        }
         setGuest(nil)
         endPairing(.failed("badged-remote has ended: try again"))
         opening.check()
@@ -126,13 +130,13 @@ import Text
     // MARK: Messages
 
     /// Why no readers are lent.
-    var fault: (cause: String, advice: String)? {
+    var fault: (cause: Phrase, advice: Phrase)? {
         if let cause = state.cause { return (cause, state.advice ?? "") }
         return ownFault
     }
 
     /// A flood of connections that came to nothing, and the source of most of them; nil: there is none.
-    var flood: (connections: Int, source: String, advice: String?)? {
+    var flood: (connections: Int, source: String, advice: Phrase?)? {
         state.flood == 0 ? nil : (Int(state.flood), state.floodSource ?? "an unknown address", state.floodAdvice)
     }
 

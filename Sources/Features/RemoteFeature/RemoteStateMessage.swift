@@ -21,7 +21,7 @@ struct RemoteStateMessage: Message, Equatable {
     var isShared = false
     /// The own fingerprint, if there is a key.
     var fingerprint: String?
-    var error: String?
+    var error: Phrase?
     /// The devices that lend readers.
     var lenders: [Device] = []
     /// The devices that borrow readers of this host.
@@ -62,7 +62,7 @@ struct PairingMessage: Message {
     var success: Bool?
     /// The other device, as far as it is known.
     var device: RemoteDevice?
-    var error: String?
+    var error: Phrase?
 
     func write(to object: inout JSONWriter, _ level: APILevel) {
         if let success { object.member("success", success) }

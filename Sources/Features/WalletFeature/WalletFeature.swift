@@ -37,7 +37,7 @@ import Text
 
     package func health() async -> [HealthCheck] {
         let cards = services.otherVersions.map { reader, info in
-            let advice = "The Keycard in reader '\(reader)' \(Failure.otherVersionText(info))"
+            let advice: Phrase = "The Keycard in reader '\(reader)' \(Failure.otherVersionText(info))"
             return HealthCheck("wallet card", ok: false, advice: advice)
         }
         do throws(Failure) {

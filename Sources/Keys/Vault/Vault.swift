@@ -127,11 +127,11 @@ extension Failure {
 
     package static var unknownKey: Failure { Failure(.unknownKey, "there is no such key") }
 
-    package static func unfit(_ reason: String) -> Failure { Failure(.unfit, reason) }
+    package static func unfit(_ reason: Phrase) -> Failure { Failure(.unfit, reason) }
 
-    package static func full(_ reason: String) -> Failure { Failure(.full, reason) }
+    package static func full(_ reason: Phrase) -> Failure { Failure(.full, reason) }
 
-    static func enrolment(_ reason: String) -> Failure { Failure(.invitationInvalid, reason) }
+    static func enrolment(_ reason: Phrase) -> Failure { Failure(.invitationInvalid, reason) }
 
     static func enrolment(member name: String) -> Failure { .enrolment("\(name) of the enrolment file is wrong") }
 

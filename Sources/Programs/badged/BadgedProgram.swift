@@ -65,7 +65,7 @@ import Scanners
     private static func anchorWarnings(_ configuration: Configuration) -> [(String, String)] {
         let now = Int(Glibc.time(nil))
         let folders: [(setting: String, path: String, warnings: (String) -> [String])] = [
-            ("[eid] trust_anchors", configuration.trustAnchors, { TrustAnchors(folder: $0).warnings }),
+            ("[eid] trust_anchors", configuration.trustAnchors, { TrustAnchors(folder: $0).warnings.map { "\($0)" } }),
             (
                 "[documents] anchors", configuration.documentAnchors,
                 { DocumentAnchorFolder($0) { _ in }.warnings(at: now) }

@@ -185,9 +185,9 @@ import Text
 
     /// Why browsers are not served now; nil if badged-activation answers, or starts with the next connection. One that
     /// does not answer is ended, as when it is stopped or runs without end: it would keep all browsers waiting.
-    func currentFault() async -> String? {
+    func currentFault() async -> Phrase? {
         _ = await program?.heartbeat.answers()
-        return fault
+        return fault.map(Phrase.init(verbatim:))
     }
 
     /// Waits for the next connection, which starts the program again. The pause limits the restarts of a program that

@@ -178,7 +178,7 @@ extension ConfiguredParts {
         do throws(ScannerFault) {
             try ReplayScanner.check(path)
         } catch {
-            throw .inConfiguration(error.text, of: setting, hint: error.advice)
+            throw .inConfiguration("\(error.text)", of: setting, hint: "\(error.advice)")
         }
     }
 

@@ -261,7 +261,7 @@ import WalletFeature
         }
     }
 
-    private func browsersFail(_ cause: String, _ hint: String) {
+    private func browsersFail(_ cause: Phrase, _ hint: Phrase) {
         browsers.fault = (cause, hint)
         Log.error("browsers are not served: \(cause); hint: \(hint)")
     }
@@ -275,8 +275,7 @@ import WalletFeature
         guard configuration.isActivationEnabled else { return }
         // A Debian package of its own contains it.
         guard ChildProcess.path(of: "badged-activation") != nil else {
-            let hint = "apt install badged-activation"
-            return browsersFail("badged-activation is missing", hint)
+            return browsersFail("badged-activation is missing", "apt install badged-activation")
         }
         let isTried = OneShot<Void>()
         Task { @Loop in
@@ -300,7 +299,7 @@ import WalletFeature
                 browsers.port = BrowserPort(listeners, configuration, server, access)
                 return
             case .failure(let error):
-                browsersFail(error.message, error.hint)
+                browsersFail(Phrase(verbatim: error.message), Phrase(verbatim: error.hint))
                 isTried.fill(())
                 guard error.mayPass else { return askOwnerToShowItself(port, network) }
             }

@@ -19,13 +19,15 @@ import Text
         do throws(Failure) {
             // A store that cannot be opened is a fault of the check `store`.
             guard let store = try? await store.existing() else { return [] }
-            var (causes, remedies): ([String], [String]) = ([], [])
+            var (causes, remedies): ([Phrase], [Phrase]) = ([], [])
             for kind in kinds {
                 let names = try await store.unreadable(kind)
                 guard !names.isEmpty else { continue }
-                let more = names.count > Self.shown ? " and \(names.count - Self.shown) more" : ""
+                let shown = names.prefix(Self.shown).joined(separator: ", ")
                 causes.append(
-                    "\(kind.name) that cannot be read: \(names.prefix(Self.shown).joined(separator: ", "))\(more)"
+                    names.count > Self.shown
+                        ? "\(kind.name) that cannot be read: \(shown) and \(names.count - Self.shown) more"
+                        : "\(kind.name) that cannot be read: \(shown)"
                 )
                 remedies.append("\(kind.name): \(kind.remedy)")
             }
@@ -34,10 +36,12 @@ import Text
                 remedies.append("make room on the disk")
             }
             guard !causes.isEmpty else { return [HealthCheck("records", ok: true)] }
-            let advice =
-                "They are damaged, or a later version of badged wrote them: install that version, restore the store, or"
-                + " delete them; " + remedies.joined(separator: "; ")
-            return [HealthCheck("records", ok: false, cause: causes.joined(separator: "; "), advice: advice)]
+            let remedy = Phrase.joined(remedies, by: "; ")
+            let advice: Phrase = """
+                They are damaged, or a later version of badged wrote them: install that version, restore the store, or \
+                delete them; \(remedy)
+                """
+            return [HealthCheck("records", ok: false, cause: .joined(causes, by: "; "), advice: advice)]
         } catch {
             Log.error("cannot read the store: \(error.logText)")
             return [HealthCheck("records", ok: false, advice: "The store cannot be used: \(error.message)")]
@@ -50,7 +54,7 @@ import Text
     let commands: [CommandSpec] = []
     var port: BrowserPort?
     /// Why there is no port.
-    var fault: (cause: String, advice: String)?
+    var fault: (cause: Phrase, advice: Phrase)?
 
     private static let name = "browserPort"
 
@@ -84,7 +88,7 @@ import Text
     func health() async -> [HealthCheck] {
         guard hasPrograms else { return [] }
         guard !Landlock.isSupported else { return [HealthCheck("confinement", ok: true)] }
-        let advice =
+        let advice: Phrase =
             "badged-nfc may open every file that badged may open, because Landlock is missing: boot Linux 5.13 or "
             + "later; lsm= must list landlock, and the unit must allow its system calls"
         return [HealthCheck("confinement", ok: false, advice: advice)]

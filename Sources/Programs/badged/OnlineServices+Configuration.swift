@@ -41,9 +41,14 @@ extension OnlineServices {
             anchorFolder: anchors.path,
             transport: {
                 let fault = network.fault
-                let advice =
+                let advice: Phrase =
                     "install badged again, and start badged-network.socket; without it no service can be reached"
-                return HealthCheck("network", ok: fault == nil, cause: fault, advice: fault == nil ? nil : advice)
+                return HealthCheck(
+                    "network",
+                    ok: fault == nil,
+                    cause: fault.map(Phrase.init(verbatim:)),
+                    advice: fault == nil ? nil : advice
+                )
             },
             connect: { url, isDeveloperMode in
                 var services = final

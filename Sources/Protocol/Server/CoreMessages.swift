@@ -49,7 +49,7 @@ struct APILevelMessage: Message {
     let current: APILevel
     /// Whether the message lists the supported levels, as the answer to GET_API_LEVEL does.
     var listsAvailable = false
-    var error: String?
+    var error: Phrase?
 
     func write(to object: inout JSONWriter, _ level: APILevel) {
         if let error { object.member("error", error) }

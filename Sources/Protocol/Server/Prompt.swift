@@ -11,7 +11,7 @@ package protocol Prompt: Sendable {
     var name: StaticString { get }
 
     /// Returns the message that asks, usually a `question`. `error` says what was wrong with the last value.
-    @Loop func message(_ number: Int, to session: Session, error: String?) -> any Message
+    @Loop func message(_ number: Int, to session: Session, error: Phrase?) -> any Message
 
     /// Whether the subject of the prompt, such as a card in its reader, still exists.
     @Loop var isCurrent: Bool { get }
@@ -30,7 +30,7 @@ extension Prompt {
     /// The message of a question: what was wrong with the last value, the number, and the members that `body` writes.
     package func question(
         _ number: Int,
-        error: String? = nil,
+        error: Phrase? = nil,
         isSecret: Bool = false,
         _ body: @escaping (inout JSONWriter) -> Void
     ) -> WrittenMessage {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 package import Concurrency
 package import Host
-import Text
+package import Text
 
 /// One client: its connection, its API level, its permissions and at most one workflow.
 @Loop package final class Session {
@@ -103,7 +103,7 @@ import Text
     // MARK: Workflow
 
     /// Why no workflow may start now, although the session runs none; nil if one may start. `[server] max_workflows`.
-    package func workflowRefusal() -> String? {
+    package func workflowRefusal() -> Phrase? {
         guard let refusal = server.workflowRefusal(of: self) else { return nil }
         log(.notice, "\(name): workflow refused. \(refusal)")
         return refusal

@@ -306,7 +306,7 @@ import Text
     }
 
     /// Returns why a session may not start a workflow now; nil if it may start one. Root has a table of its own.
-    func workflowRefusal(of session: Session) -> String? {
+    func workflowRefusal(of session: Session) -> Phrase? {
         let running = sessionsByID.values.filter { $0.workflow != nil && ($0.uid == 0) == (session.uid == 0) }
         if running.count >= limits.workflows {
             return "Too many workflows are running (max_workflows = \(limits.workflows)): try again when one has ended"

@@ -63,7 +63,7 @@ package import Text
     }
 
     /// What the final message says after the loss of the permission.
-    package nonisolated static let denied = "[access] no longer gives this client the permission"
+    package nonisolated static let denied: Phrase = "[access] no longer gives this client the permission"
 
     package func cancel() {
         isCancelled = true

@@ -190,15 +190,18 @@ import Text
             return look()
         }
         let pause = backOff.next()
-        let words = ending == .silent ? "did not answer" : "ended unexpectedly"
-        Log.error("\(driver.program) \(words); it is started again in \(pause / 1000) s")
-        report(fault: "the program \(driver.program) \(words); it is started again in \(pause / 1000) s")
+        let advice: Phrase =
+            ending == .silent
+            ? "the program \(driver.program) did not answer; it is started again in \(pause / 1000) s"
+            : "the program \(driver.program) ended unexpectedly; it is started again in \(pause / 1000) s"
+        Log.error("\(advice)")
+        report(fault: advice)
         let alarm = Loop.Alarm { [weak self] in self?.rescan() }
         alarm.set(after: pause)
         restart = alarm
     }
 
-    private func report(fault advice: String) { report([HealthCheck(driver.name, ok: false, advice: advice)]) }
+    private func report(fault advice: Phrase) { report([HealthCheck(driver.name, ok: false, advice: advice)]) }
 
     private func report(_ checks: [HealthCheck]) {
         guard checks != reportedChecks else { return }

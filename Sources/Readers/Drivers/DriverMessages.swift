@@ -73,7 +73,6 @@ package enum DriverMessage {
     package static let firstOwn: UInt8 = 64
     static let maximumChecks = 256
     static let maximumFacts = 16
-    static let checkSize = 4 * (MessageWriter.maximumText + 2) + maximumFacts * 256 + 16
 }
 
 // MARK: Requests
@@ -188,9 +187,10 @@ extension DriverReport: FieldMessage {
     /// Writes as many checks as fit.
     private static func write(_ checks: [HealthCheck], to start: MessageWriter) -> [UInt8] {
         var writer = start
-        for check in checks.prefix(DriverMessage.maximumChecks)
-        where writer.bytes.count + DriverMessage.checkSize <= DriverMessage.maximumSize {
-            check.write(to: &writer)
+        for check in checks.prefix(DriverMessage.maximumChecks) {
+            var longer = writer
+            check.write(to: &longer)
+            if longer.bytes.count <= DriverMessage.maximumSize { writer = longer }
         }
         return writer.bytes
     }
@@ -292,7 +292,10 @@ extension Insertion: MessageField {
 /// Of the facts only numbers with a short name are sent.
 extension HealthCheck: MessageField {
     package func write(to writer: inout MessageWriter) {
-        writer.append(fields: [ok, name, cause, advice, self.reader])
+        writer.append(fields: [ok, name])
+        writer.append(optional: cause)
+        writer.append(optional: advice)
+        writer.append(fields: [self.reader])
         let numbers = facts.prefix(DriverMessage.maximumFacts).compactMap { fact -> (String, Int64)? in
             guard case .number(let number) = fact.value, fact.name.utf8.count <= 240 else { return nil }
             return (fact.name, Int64(number))
@@ -305,8 +308,8 @@ extension HealthCheck: MessageField {
         self.init(
             name,
             ok: isOK,
-            cause: try reader.read(),
-            advice: try reader.read(),
+            cause: try reader.optional(),
+            advice: try reader.optional(),
             reader: try reader.read(),
             facts: try reader.list(maximum: DriverMessage.maximumFacts) { reader throws(Malformed) in
                 let name: String = try reader.read()

@@ -8,6 +8,7 @@ package import ISO7816
 package import Readers
 import ReadersNFC
 import Synchronization
+import Text
 
 /// Finds devices and runs a board for each.
 ///

@@ -3,6 +3,7 @@ import Glibc
 import Host
 import Readers
 import ReadersNFC
+import Text
 
 /// The health checks for NFC devices: what is wrong and what to do.
 enum NFCHealth {
@@ -57,7 +58,7 @@ enum NFCHealth {
         HealthCheck("nfc \(connection.text)", ok: false, advice: advice(connection, fault, group: group))
     }
 
-    private static func advice(_ connection: ConnectionString, _ fault: SerialLineFault, group: String?) -> String {
+    private static func advice(_ connection: ConnectionString, _ fault: SerialLineFault, group: String?) -> Phrase {
         guard case .line(let path, let speed) = connection.place else { return "libnfc cannot open it" }
         let baud = speed ?? SerialLine.defaultSpeed
         switch fault {
@@ -93,7 +94,7 @@ enum NFCHealth {
     /// A connected USB device is not in use by this driver. `isDenied`: its device file is not accessible.
     /// - Returns: nil when there is no fault because pcscd uses the device.
     static func check(_ device: USBDevice, isDenied: Bool) -> HealthCheck? {
-        let advice: String
+        let advice: Phrase
         switch device.driver {
         case "pn533", "pn533_usb", "port100":
             let driver = device.driver ?? ""

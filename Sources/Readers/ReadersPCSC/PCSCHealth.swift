@@ -2,6 +2,7 @@
 import Glibc
 import Host
 import Readers
+import Text
 
 /// Why pcscd cannot be reached.
 enum PCSCFault: Error, Sendable, Equatable {
@@ -63,10 +64,10 @@ struct PCSCHealth: Sendable, Equatable {
     var refusesCards = false
 
     func checks(path: String, user: UInt32 = getuid()) -> [HealthCheck] {
-        let polkit =
+        let polkit: Phrase =
             "allow org.debian.pcsc-lite.access_pcsc and org.debian.pcsc-lite.access_card to user id \(user) with a rule in "
             + "/etc/polkit-1/rules.d, then restart this service"
-        let access = { (advice: String) in
+        let access = { (advice: Phrase) in
             [HealthCheck("pcscd", ok: true), HealthCheck("pcscdAccess", ok: false, advice: advice)]
         }
         switch fault {
@@ -119,5 +120,5 @@ struct PCSCHealth: Sendable, Equatable {
         }
     }
 
-    private func failed(_ advice: String) -> [HealthCheck] { [HealthCheck("pcscd", ok: false, advice: advice)] }
+    private func failed(_ advice: Phrase) -> [HealthCheck] { [HealthCheck("pcscd", ok: false, advice: advice)] }
 }

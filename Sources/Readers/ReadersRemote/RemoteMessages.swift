@@ -115,14 +115,14 @@ package struct LendersState: Sendable, Equatable {
 package struct LendingState: Sendable, Equatable {
     package var isOpen = false
     /// Why they are not open.
-    package var cause: String?
-    package var advice: String?
+    package var cause: Phrase?
+    package var advice: Phrase?
     /// The connections that came to nothing, while there is a flood of them; 0: there is none.
     package var flood: UInt32 = 0
     /// The address from which most of them came.
     package var floodSource: String?
     /// What to do against it.
-    package var floodAdvice: String?
+    package var floodAdvice: Phrase?
 
     package init() {}
 }
@@ -135,7 +135,7 @@ package enum RemotePairing: Sendable, Equatable {
     case absent
     /// The device has another certificate than its announcement says.
     case otherDevice
-    case failed(String)
+    case failed(Phrase)
 }
 
 package enum RemoteMessage {
@@ -305,16 +305,20 @@ extension LendersState.Sighting: MessageField {
 
 extension LendingState: MessageField {
     package func write(to writer: inout MessageWriter) {
-        writer.append(fields: [isOpen, cause, advice, flood, floodSource, floodAdvice])
+        writer.append(isOpen)
+        writer.append(optional: cause)
+        writer.append(optional: advice)
+        writer.append(fields: [flood, floodSource])
+        writer.append(optional: floodAdvice)
     }
 
     package init(from reader: inout MessageReader) throws(Malformed) {
         isOpen = try reader.read()
-        cause = try reader.read()
-        advice = try reader.read()
+        cause = try reader.optional()
+        advice = try reader.optional()
         flood = try reader.read()
         floodSource = try reader.read()
-        floodAdvice = try reader.read()
+        floodAdvice = try reader.optional()
     }
 }
 

@@ -102,7 +102,7 @@ import Text
     }
 
     /// Closes the ports, and opens them again after a pause.
-    private func reopen(_ cause: String, _ advice: String) {
+    private func reopen(_ cause: Phrase, _ advice: Phrase) {
         offer.cancel()
         for socket in sockets { socket.close() }
         sockets = []
@@ -208,7 +208,8 @@ import Text
         state.floodSource = now.map { "\($0.source)" }
         state.floodAdvice = now.map { NetworkInterface.advice(againstFloodFrom: $0.source, "--tcp") }
         report(RemoteReport.lending(state))
-        if let line = floodLines.line(from: before, to: now, advice: state.floodAdvice ?? "", at: Loop.now) {
+        let advice = state.floodAdvice?.description ?? ""
+        if let line = floodLines.line(from: before, to: now, advice: advice, at: Loop.now) {
             Log.write(line.level) { "\(line.text)" }
         }
     }

@@ -89,7 +89,7 @@ extension Lenders {
         case .unreachable: .failed("the device does not answer")
         case .closed, .silent: .failed("the connection has ended")
         case .violation: .failed("the device violates the protocol")
-        case .failed(let reason): .failed(reason)
+        case .failed(let reason): .failed(Phrase(verbatim: reason))
         }
     }
 }

@@ -62,7 +62,7 @@ import Text
     private var isBorrowing = false
     private var sockets: [PortSocket] = []
     /// Why the port of announcements is not open, with the advice.
-    private var fault: (cause: String, advice: String)?
+    private var fault: (cause: Phrase, advice: Phrase)?
     /// The datagrams since the start, and the announcements among them.
     private var datagrams = 0
     private var offers = 0
@@ -144,9 +144,10 @@ import Text
         } catch {
             for socket in sockets { socket.close() }
             sockets = []
-            let port = "UDP port \(settings.port)"
-            let advice = "end AusweisApp on this host, or set [remote] enabled = no"
-            fault = ("\(port): \(error)", "\(port) cannot be shared: \(advice)")
+            fault = (
+                "UDP port \(settings.port): \(error)",
+                "UDP port \(settings.port) cannot be shared: end AusweisApp on this host, or set [remote] enabled = no"
+            )
         }
         reportHealth()
         changed()
@@ -220,7 +221,7 @@ import Text
                 facts: facts
             )
         } else {
-            let advice =
+            let advice: Phrase? =
                 datagrams > 0
                 ? nil
                 : "nothing was received: open the remote reader on the phone, and let the firewall pass "

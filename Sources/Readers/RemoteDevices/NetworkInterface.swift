@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: GPL-3.0-or-later
 import Glibc
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Text
 
 /// A network interface of this host, and where announcements reach all hosts of its network.
 package struct NetworkInterface: Sendable, Hashable {
@@ -46,7 +47,7 @@ package struct NetworkInterface: Sendable, Hashable {
     }
 
     /// What to do against a flood that comes from an address. `option` of ss(8) names the kind of sockets.
-    static func advice(againstFloodFrom source: RemoteAddress.Host, _ option: String) -> String {
+    static func advice(againstFloodFrom source: RemoteAddress.Host, _ option: String) -> Phrase {
         guard source.isLoopback || all(named: []).contains(where: { $0.addresses.contains(source) }) else {
             return "find the host with the address \(source) in this network, or block it in the firewall"
         }

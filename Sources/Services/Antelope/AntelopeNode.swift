@@ -2,15 +2,15 @@
 import Concurrency
 import Crypto
 package import HTTP
-import Text
+package import Text
 
 /// Why a node gave no usable answer.
 package enum NodeFailure: Error, Sendable, Equatable {
     case cancelled
     /// There is no connection, so nothing was sent.
-    case unreachable(String)
+    case unreachable(Phrase)
     /// The request may have been sent, but there is no answer, or the answer is not one of a node.
-    case noAnswer(String)
+    case noAnswer(Phrase)
     /// The node reports an error.
     case refused(NodeRefusal)
     /// The answer is malformed.
@@ -24,8 +24,8 @@ package enum NodeFailure: Error, Sendable, Equatable {
         self =
             switch fault {
             case .cancelled: .cancelled
-            case .unreachable, .unavailable, .proxy, .tls, .privateServer: .unreachable(fault.text("the node"))
-            case .timeout, .tooLarge, .broken, .lost: .noAnswer(fault.text("the node"))
+            case .unreachable, .unavailable, .proxy, .tls, .privateServer: .unreachable(fault.text(Phrase("the node")))
+            case .timeout, .tooLarge, .broken, .lost: .noAnswer(fault.text(Phrase("the node")))
             }
     }
 }
@@ -36,9 +36,9 @@ package enum PushOutcome: Sendable, Equatable {
     /// The node refused the transaction, or it has failed. It has no effect.
     case refused(NodeRefusal)
     /// Nothing was sent.
-    case notSent(String)
+    case notSent(Phrase)
     /// The transaction may have an effect.
-    case unknown(String)
+    case unknown(Phrase)
 }
 
 /// A node of an Antelope chain, over its HTTP interface.
@@ -132,7 +132,8 @@ package struct AntelopeNode: Sendable {
             case .refused(let refusal): return .unknown("HTTP \(refusal.status): \(refusal.text.quoted())")
             case .unreachable(let words): return .notSent(words)
             case .cancelled: return .unknown("the request was cancelled")
-            case .noAnswer(let words), .malformed(let words): return .unknown(words)
+            case .noAnswer(let words): return .unknown(words)
+            case .malformed(let words): return .unknown(Phrase(verbatim: words))
             case .wrongChain, .unusableABI: return .unknown("the node belongs to another chain")
             }
         }

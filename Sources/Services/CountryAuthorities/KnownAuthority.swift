@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: GPL-3.0-or-later
 package import EID
+// SPDX-License-Identifier: GPL-3.0-or-later
+package import Text
 
 /// A certificate of a country authority whose fingerprint is built into the program.
 ///
@@ -214,20 +215,20 @@ extension KnownAuthority {
     package static let importCommand = "sudo badgectl anchors import SOURCE"
 
     /// Says what to do when the certificate of `holder` is over, or when there is none, which is nil.
-    package static func advice(after holder: String?, _ use: AuthorityUse, on day: CVDate) -> String {
+    package static func advice(after holder: String?, _ use: AuthorityUse, on day: CVDate) -> Phrase {
         guard holder.map({ name in all.contains { $0.holder == name } }) ?? true else {
             return "import a newer certificate of this authority: \(importCommand)"
         }
         let newest = all.filter { $0.use == use && $0.firstDay <= day.text && day.text <= $0.lastDay }
             .max { ($0.lastDay, $0.holder) < ($1.lastDay, $1.holder) }
         guard let newest else {
-            let install = "install the newest AusweisApp (\(address)), then sudo badgectl anchors import"
+            let install: Phrase = "install the newest AusweisApp (\(address)), then sudo badgectl anchors import"
             // A link leads nowhere from no certificate.
             guard holder != nil else { return install }
             return
                 "\(install); or log in at a service that sends the link to the next certificate, which badged then keeps"
         }
-        return "AusweisApp 2.5 and later (\(address)) have \(newest.holder), valid until \(newest.lastDay): "
-            + importCommand
+        return
+            "AusweisApp 2.5 and later (\(address)) have \(newest.holder), valid until \(newest.lastDay): \(importCommand)"
     }
 }

@@ -40,7 +40,7 @@ package final class TrustAnchorFolder: Sendable {
             if !state.isChecked {
                 let known = state.anchors.warnings.count
                 state.anchors.removeForgeries(in: path)
-                state.anchors.warnings.dropFirst(known).forEach(warn)
+                for warning in state.anchors.warnings.dropFirst(known) { warn("\(warning)") }
                 state.isChecked = true
             }
             return state.anchors
@@ -53,7 +53,7 @@ package final class TrustAnchorFolder: Sendable {
         state = State(stamps: stamps)
         if mayBeMissing, access(path, F_OK) != 0 { return }
         state.anchors = TrustAnchors(uncheckedFolder: path)
-        state.anchors.warnings.forEach(warn)
+        for warning in state.anchors.warnings { warn("\(warning)") }
     }
 
     private func stamps() -> [FileStamp] {

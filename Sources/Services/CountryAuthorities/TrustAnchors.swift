@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 package import Crypto
 package import EID
-import Text
+package import Text
 
 /// The country authorities that are trusted: every chain of certificates has to begin at one. TR-03110-3, 2.1.
 ///
@@ -13,7 +13,7 @@ package struct TrustAnchors: Sendable, Equatable {
     /// Link certificates, with which an authority has signed its next key.
     package private(set) var links: [CVCertificate] = []
     /// One line for each file that is ignored.
-    package private(set) var warnings: [String] = []
+    package private(set) var warnings: [Phrase] = []
 
     package init(productive: [CVCertificate] = [], test: [CVCertificate] = [], links: [CVCertificate] = []) {
         self.productive = productive

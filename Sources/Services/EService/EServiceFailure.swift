@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: GPL-3.0-or-later
 import HTTP
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Text
 
 /// Why an online authentication failed.
 package struct EServiceFailure: Error, Sendable {
@@ -24,7 +25,7 @@ package struct EServiceFailure: Error, Sendable {
 
     /// A request got no answer. Without `status`, the failure is reported as the fault of the connection.
     init(_ reason: FailureCode, _ fault: HTTPFault, _ status: FailureStatus? = nil) {
-        self.init(reason, status ?? fault.failureStatus, detail: fault.text("the server"))
+        self.init(reason, status ?? fault.failureStatus, detail: "\(fault.text(Phrase("the server")))")
     }
 
     /// The user has cancelled, or the client or the daemon has ended.

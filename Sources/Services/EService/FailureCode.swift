@@ -117,7 +117,7 @@ package enum FailureCode: String, Sendable {
 
 extension Failure {
     /// A workflow has failed with a reason of the SDK.
-    package init(_ reason: FailureCode) { self.init(Code(reason.rawValue), reason.rawValue) }
+    package init(_ reason: FailureCode) { self.init(Code(reason.rawValue), Phrase(verbatim: reason.rawValue)) }
 
     /// The reason in the words of the SDK.
     package var reason: FailureCode { FailureCode(rawValue: code.rawValue) ?? .cardRemoved }

@@ -101,7 +101,7 @@ package enum HTTPFault: Error, Sendable, Equatable {
     case lost(String)
 
     /// Says why there is no answer, and what to do where that is known. `server` names it in the sentence.
-    package func text(_ server: String) -> String {
+    package func text(_ server: Phrase) -> Phrase {
         switch self {
         case .cancelled: "the request was cancelled"
         case .timeout: "\(server) did not answer in time"
@@ -111,11 +111,11 @@ package enum HTTPFault: Error, Sendable, Equatable {
         case .proxy(.login, _): "the proxy asks for a login: name its file in [eid] proxy_credentials"
         case .proxy(.method, _): "the proxy asks for a login by a method that badged does not have (Basic or Digest)"
         case .proxy(.refused(let status), _): "the proxy refused to connect to \(server): HTTP \(status)"
-        case .tls(let fault, let words): "\(server) cannot be trusted: \(fault?.text ?? words)"
+        case .tls(let fault, let words): "\(server) cannot be trusted: \(fault?.text ?? Phrase(verbatim: words))"
         case .tooLarge: "the answer of \(server) is too long"
         case .broken(let words): "\(server) gave no complete answer: \(words)"
         case .privateServer: "\(server) is on this computer or in a private network"
-        case .unavailable(let words), .lost(let words): words
+        case .unavailable(let words), .lost(let words): Phrase(stringLiteral: words)
         }
     }
 }

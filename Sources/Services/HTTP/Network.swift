@@ -3,6 +3,7 @@ import CLinux
 package import Concurrency
 import Glibc
 package import Host
+import Text
 
 /// How badged reaches servers: through runs of badged-network, one for each dialogue.
 package struct Network: Sendable {

@@ -135,9 +135,9 @@ package enum TLSFault: Sendable, Equatable {
     /// The attached eID-Server does not resume the TLS session of the TcToken.
     case notResumed
 
-    var text: String {
+    var text: Phrase {
         switch self {
-        case .certificate(let words): words
+        case .certificate(let words): Phrase(verbatim: words)
         case .certificateKeyTooShort(let bits): "the key of its certificate has only \(bits) bits"
         case .ephemeralKeyTooShort(let bits): "its key agreement has only \(bits) bits"
         case .notListed: "its certificate is not listed in the description of the service"

@@ -77,12 +77,14 @@ package actor MPinConnection {
             }
         let refusal = ServerRefusal(body: response.body)
         let (result, http) = (refusal?.status ?? meaning(status) ?? general, refusal == .revoked ? 410 : status)
-        let answer = "\(address.origin.host) answered with HTTP status \(status)"
-        throw Failure(
-            result,
-            "\(answer)\(refusal.map { " and \($0.rawValue)" } ?? ""): \(result.explanation(isBlocked: http == 410))",
-            http: http
-        )
+        let host = address.origin.host
+        let answer: Phrase =
+            if let refusal {
+                "\(host) answered with HTTP status \(status) and \(refusal.rawValue)"
+            } else {
+                "\(host) answered with HTTP status \(status)"
+            }
+        throw Failure(result, "\(answer): \(result.explanation(isBlocked: http == 410))", http: http)
     }
 
     func run(
@@ -116,7 +118,7 @@ package actor MPinConnection {
                         + " [mpin] of badged.conf, and restart badged"
                 )
             }
-            throw Failure(error == .tooLarge ? .responseParseError : .networkError, error.text(host))
+            throw Failure(error == .tooLarge ? .responseParseError : .networkError, error.text(Phrase(verbatim: host)))
         }
     }
 }

@@ -53,7 +53,7 @@ package enum MPinStatus: Int, Sendable, CaseIterable {
 
 extension MPinStatus {
     /// What the refusal of a server means, and what to do. `isBlocked`: it refuses every further try.
-    func explanation(isBlocked: Bool) -> String {
+    func explanation(isBlocked: Bool) -> Phrase {
         switch self {
         case .incorrectPIN where isBlocked:
             "the PIN is wrong, and the service has blocked the user. Delete the user and register again"
@@ -69,14 +69,14 @@ extension MPinStatus {
         case .httpRequestError: "the service refuses the request. Check the address of the service"
         case .networkError: "the service is not at this address. Check it"
         case .responseParseError: "badged cannot read this answer. Ask the operator of the service"
-        case .ok, .pinInputCanceled, .cryptoError, .storageError, .flowError, .untrustedDomain: name
+        case .ok, .pinInputCanceled, .cryptoError, .storageError, .flowError, .untrustedDomain: Phrase(verbatim: name)
         }
     }
 }
 
 extension Failure {
     /// A call has failed. `http` is the HTTP status with which a server refused; nil for other failures.
-    package init(_ status: MPinStatus, _ text: String, advice: String? = nil, http: Int? = nil) {
+    package init(_ status: MPinStatus, _ text: Phrase, advice: Phrase? = nil, http: Int? = nil) {
         let details = http.map { [JSON.Member("http", .number(String($0)))] } ?? []
         self.init(Code(status.name), text, advice: advice, details: details)
     }
@@ -95,14 +95,14 @@ extension Failure {
 
     /// An error of the cryptography with values of a server.
     package static func ofServer(_ error: CryptoError) -> Failure {
-        let text =
+        let text: Phrase =
             error == .invalidPoint
             ? "a point of the server is not on the curve" : "a number of the server cannot be used: \(error)"
         return Failure(.cryptoError, text)
     }
 
     /// Returns the same failure with advice after its text.
-    package func advising(_ advice: String) -> Failure {
+    package func advising(_ advice: Phrase) -> Failure {
         var failure = self
         failure.text = message
         failure.advice = advice

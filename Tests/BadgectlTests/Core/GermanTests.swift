@@ -56,6 +56,13 @@ private struct German {
     }
 }
 
+private let slowly: Phrase = "phones find this host slowly"
+
+/// The members of a message for a text of badged.
+private func told(_ name: StaticString, _ phrase: Phrase) -> String {
+    String(decoding: JSONWriter.bytes { $0.member(name, phrase) }.dropFirst().dropLast(), as: UTF8.self)
+}
+
 @Suite("badgectl: German", .timeLimit(.minutes(15))) struct GermanTests {
     @Test(
         "what badged says in English is told in German, with its names",
@@ -63,7 +70,11 @@ private struct German {
             (
                 #"{"msg":"HEALTH","checks":[{"name":"bluetooth","ok":true},{"name":"trustAnchors","ok":false,"#
                     + #""cause":"no country authority is trusted, so every authentication fails","#
-                    + #""advice":"install the newest AusweisApp (https://x/y), then sudo badgectl anchors import"}]}"#,
+                    + told(
+                        "advice",
+                        "install the newest AusweisApp (\("https://x/y")), then sudo badgectl anchors import"
+                    )
+                    + "}]}",
                 """
                 gut    Bluetooth
                 FEHLER Zertifizierungsstellen: keiner Zertifizierungsstelle wird vertraut, deshalb schlägt jede Anmeldung fehl: \
@@ -73,8 +84,11 @@ private struct German {
             ),
             (
                 #"{"msg":"HEALTH","checks":[{"name":"mdoc","ok":false,"optional":true,"#
-                    + #""cause":"phones find this host slowly; bluetoothd keeps a file about each phone in "#
-                    + #"/var/lib/bluetooth","advice":"unknown words about [LE] A = 1"}]}"#,
+                    + told(
+                        "cause",
+                        "\(slowly); \(Phrase("bluetoothd keeps a file about each phone in /var/lib/bluetooth"))"
+                    )
+                    + #","advice":"unknown words about [LE] A = 1"}]}"#,
                 """
                 fehlt  Telefone über Bluetooth: Telefone finden diesen Rechner langsam; bluetoothd behält eine Datei über jedes Telefon in \
                 /var/lib/bluetooth: unknown words about [LE] A = 1
@@ -86,9 +100,14 @@ private struct German {
                     + #"{"name":"remote share","ok":true},{"name":"osdp Tür","ok":true},{"name":"new","ok":true},"#
                     + #"{"name":"bluetooth","ok":false,"optional":true,"#
                     + #""cause":"no connection to the system's D-Bus","advice":"systemctl start dbus"},"#
-                    + #"{"name":"bluetoothAccess","ok":false,"unknown":true,"cause":"unknown until bluetooth is good"},"#
-                    + #"{"name":"remote","ok":false,"optional":true,"#
-                    + #""advice":"the program badged-remote ended unexpectedly; it is started again in 4 s"}]}"#,
+                    + #"{"name":"bluetoothAccess","ok":false,"unknown":true,"#
+                    + told("cause", "unknown until \(Phrase("bluetooth")) is good")
+                    + #"},{"name":"remote","ok":false,"optional":true,"#
+                    + told(
+                        "advice",
+                        "the program \("badged-remote") ended unexpectedly; it is started again in \(4) s"
+                    )
+                    + "}]}",
                 """
                 gut    NFC pn532_uart:/dev/ttyUSB0
                 gut    Verliehene Lesegeräte
@@ -386,17 +405,30 @@ private struct German {
     @Test(
         "refusals of badged are German",
         arguments: [
-            ("there is no such key", "diesen Schlüssel gibt es nicht"),
+            (Failure(.init("A"), "there is no such key"), "diesen Schlüssel gibt es nicht"),
             (
-                "badged cannot use its store: there is no state folder ($STATE_DIRECTORY): check the folder and the disk",
+                Failure(
+                    .init("A"),
+                    "badged cannot use its store: \(Phrase("there is no state folder ($STATE_DIRECTORY)"))",
+                    advice: "check the folder and the disk"
+                ),
                 "badged kann seinen Speicher nicht benutzen: es gibt keinen Ordner für Daten ($STATE_DIRECTORY): "
             ),
-            ("Remote readers are off: set [remote] enabled = yes", "Lesegeräte über das Netz sind ausgeschaltet: "),
+            (
+                Failure(.init("A"), "Remote readers are off", advice: "set [remote] enabled = yes"),
+                "Lesegeräte über das Netz sind ausgeschaltet: "
+            ),
+            (
+                Failure(.init("A"), "\(Phrase("the issuer")) cannot be reached: \("port 7 is closed")"),
+                "badged hat abgelehnt: der Aussteller ist nicht erreichbar: port 7 is closed"
+            ),
+            // Nobody has translated it.
+            (Failure(.init("A"), "a new text about \("a value")"), "badged hat abgelehnt: a new text about a value"),
         ]
     )
-    func refusals(english: String, words: String) async throws {
+    func refusals(failure: Failure, words: String) async throws {
         let german = try German()
-        let peer = try ScriptedPeer { $0.answer("GET_KEYS", #"{"msg":"INVALID","error":"\#(english)"}"#) }
+        let peer = try ScriptedPeer { $0.answer("GET_KEYS", #"{"msg":"INVALID",\#(told("error", failure.message))}"#) }
         let program = try badgectl(peer, "keys", "list", environment: german.environment)
         _ = await program.exitCode
         #expect(program.text(.error).contains(words), "\(program.everything)")
@@ -410,7 +442,8 @@ private struct German {
             peer.answer(
                 "IDENTIFY_CARD",
                 #"{"msg":"CARD_IDENTITY","name":"B","atr":"3b00","applications":[],"#
-                    + #""fault":"The card in reader 'B' does not answer: take it out and put it in again"}"#
+                    + told("fault", "The card in reader '\("B")' does not answer: take it out and put it in again")
+                    + "}"
             )
         }
         let program = try badgectl(peer, "readers", "--identify", environment: german.environment)
@@ -435,10 +468,13 @@ private struct German {
     @Test("a refused scan has its advice in German")
     func scan() async throws {
         let german = try German()
-        let error = "badged runs without the Bluetooth radio: set enabled = yes in [ble] of badged.conf, leave out the "
+        let failure = Failure(
+            .init("NoRadio"),
+            "badged runs without the Bluetooth radio",
+            advice: "set enabled = yes in [ble] of badged.conf, leave out the option --no-ble, and restart badged"
+        )
         let answer =
-            #"{"adapters":[],"msg":"SCAN","radio":false,"wanted":false,"#
-            + #""error":"\#(error)option --no-ble, and restart badged"}"#
+            #"{"adapters":[],"msg":"SCAN","radio":false,"wanted":false,"# + told("error", failure.message) + "}"
         let peer = try ScriptedPeer { $0.answer("START_SCAN", answer) }
         let program = try badgectl(peer, "scan", environment: german.environment)
         await program.ends(
@@ -450,48 +486,60 @@ private struct German {
         )
     }
 
-    @Test("every text of the daemon that badgectl knows has a form of its own, with a German text")
-    func forms() throws {
-        let known = Dictionary(uniqueKeysWithValues: try German().texts.map { ($0.key, $0.value) })
-        for phrase in DaemonWords.phrases {
-            #expect(known[phrase.key]?.isEmpty == false, "\(phrase.key)")
-            var example = phrase.key
-            for index in phrase.values.indices { example = example.replacing("{\(index)}", with: "x\(index)") }
-            let first = try #require(DaemonWords.phrases.first { $0.read(example) != nil })
-            #expect(first.key == phrase.key)
-            #expect(first.read(example)?.values == phrase.values.indices.map { "x\($0)" })
+    @Test("a phrase that says something else than its text leaves the text in English")
+    func hostile() async throws {
+        let german = try German()
+        let words = #"{"template":"Remote readers are off"}"#
+        let peer = try ScriptedPeer {
+            $0.answer("GET_KEYS", #"{"msg":"INVALID","error":"a new text","errorWords":\#(words)}"#)
         }
+        let program = try badgectl(peer, "keys", "list", environment: german.environment)
+        _ = await program.exitCode
+        #expect(program.text(.error).contains("badged hat abgelehnt: a new text"), "\(program.everything)")
     }
+
+    private static let lack: Phrase = .joined(
+        [
+            "no NFC reader is connected: connect one",
+            "\("there is no Bluetooth adapter" as Phrase): \("plug one in" as Phrase)",
+        ],
+        by: "; "
+    )
+    private static let refusal =
+        Failure(
+            .init("ConnectionLost"),
+            "The connection to the phone is lost: \("the phone refuses to go on: \("6F00")" as Phrase)",
+            advice: "begin again"
+        )
+        .message
 
     @Test(
         "why no phone was read is told in German, with what helps",
         arguments: [
             (
-                "EngagementUnsupported",
-                "no NFC reader is connected: connect one; there is no Bluetooth adapter: plug one in",
+                "EngagementUnsupported", Self.lack,
                 "kein NFC-Lesegerät ist angeschlossen: eines anschließen; es gibt keinen Bluetooth-Adapter: einen anstecken"
             ),
             (
-                "ConnectionLost",
-                "The connection to the phone is lost: the phone refuses to go on: 6F00: begin again",
+                "ConnectionLost", Self.refusal,
                 "Die Verbindung zum Telefon ist abgerissen: das Telefon macht nicht weiter: 6F00: von vorn beginnen"
             ),
         ]
     )
-    func phones(error: String, message: String, output: String) async throws {
+    func phones(error: String, message: Phrase, output: String) async throws {
         let german = try German()
         let peer = try ScriptedPeer { peer in
             peer.command("RUN_READ_MDOC")
             peer.send(#"{"msg":"MDOC"}"#)
-            peer.send(#"{"msg":"MDOC","success":false,"error":"\#(error)","message":"\#(message)"}"#)
+            peer.send(#"{"msg":"MDOC","success":false,"error":"\#(error)","# + told("message", message) + "}")
         }
         let program = try badgectl(peer, "mdoc", "--over", "18", environment: german.environment)
         await program.ends(1, saying: output)
     }
 
     @Test(
-        "a text with parts that are not known stays as it is",
-        arguments: ["plug one in; or not", "plug one in: now", "", "; ", "x\u{0}", "UDP port"]
+        "a text that nobody knows stays as it is",
+        arguments: ["plug one in; or not", "", "; ", "x\u{0}", "UDP port", "{0}"]
     )
     func unknown(text: String) { #expect(DaemonWords.text(text) == text) }
 }

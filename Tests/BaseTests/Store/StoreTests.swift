@@ -367,7 +367,7 @@ struct StoreTests {
     func noFolder() {
         let path = "/proc/none/store.db"
         let reason = "cannot use \(path): No such file or directory"
-        #expect(throws: Failure.storeUnavailable(reason)) { _ = try Store(folder: "/proc/none") }
+        #expect(throws: Failure.storeUnavailable("\(reason)")) { _ = try Store(folder: "/proc/none") }
     }
 
     /// Changes the database as another program would.

@@ -21,13 +21,13 @@ private func fault(_ body: () async throws(Failure) -> Void) async -> String? {
         try await body()
         return nil
     } catch {
-        return error.message
+        return error.message.description
     }
 }
 
 extension TPMFault {
     /// What a client is told of it.
-    fileprivate var text: String { Failure.tpm(self).message }
+    fileprivate var text: String { Failure.tpm(self).message.description }
 }
 
 @Suite("TPM", .timeLimit(.minutes(5)))

@@ -4,6 +4,7 @@ import Glibc
 import Host
 import TestSupport
 import Testing
+import Text
 
 @testable import CountryAuthorities
 
@@ -55,10 +56,10 @@ import Testing
         let certificates = try ["cvca", "link", "dv"].map(Self.certificate)
         #expect(
             try Self.verdicts(Self.select(certificates, known: [])) == [
-                "\(Self.first)_\(Self.first)": .left("is a root with an unknown fingerprint"),
-                "\(Self.first)_\(Self.second)": .left("is signed by \(Self.first), which is not trusted"),
+                "\(Self.first)_\(Self.first)": .left("it is a root with an unknown fingerprint"),
+                "\(Self.first)_\(Self.second)": .left("it is signed by \(Self.first), which is not trusted"),
                 "\(Self.first)_DEDVBADGED00001": .left(
-                    "is not a certificate of an authority for authentication terminals"
+                    "it is not a certificate of an authority for authentication terminals"
                 ),
             ]
         )
@@ -67,7 +68,8 @@ import Testing
         let forged = try CVCertificate(bytes)
         let selection = try Self.select([Self.certificate("cvca"), forged], known: ["cvca"])
         #expect(
-            Self.verdicts(selection)["\(Self.first)_\(Self.second)"] == .left("has a wrong signature of \(Self.first)")
+            Self.verdicts(selection)["\(Self.first)_\(Self.second)"]
+                == .left("it has a wrong signature of \(Self.first)")
         )
     }
 
@@ -82,7 +84,7 @@ import Testing
         let selection = try Self.select([impostor, Self.certificate("cvca")], known: ["cvca"])
         #expect(
             selection.decisions.first { $0.certificate == impostor }?.verdict
-                == .left("has a wrong signature of \(Self.first)")
+                == .left("it has a wrong signature of \(Self.first)")
         )
     }
 

@@ -108,7 +108,7 @@ import Text
         }
         var sources = AnchorSources()
         sources.add("/dev/zero")
-        #expect(sources.complaints == ["/dev/zero: is neither a file nor a folder"])
+        #expect(sources.complaints.map(\.description) == ["/dev/zero: is neither a file nor a folder"])
     }
 
     @Test("an archive that unpacks to more than the limit is refused, and memory stays bounded")
@@ -126,7 +126,7 @@ import Text
         limits.fileBytes = 1 << 10
         var small = AnchorSources(limits)
         small.add(folder.path + "/bomb.zip")
-        #expect(small.complaints == ["\(folder.path)/bomb.zip: is too long"])
+        #expect(small.complaints.map(\.description) == ["\(folder.path)/bomb.zip: is too long"])
     }
 
     @Test("an entry that is longer or shorter than the archive says is damaged", arguments: [0, 1, 443, 445, 1 << 20])

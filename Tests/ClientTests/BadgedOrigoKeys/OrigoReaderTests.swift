@@ -7,6 +7,7 @@ import Glibc
 import Scanners
 import TestSupport
 import Testing
+import Text
 
 @testable import BadgedOrigoKeys
 

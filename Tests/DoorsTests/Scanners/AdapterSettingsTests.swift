@@ -4,6 +4,7 @@ import DoorReaders
 import Scanners
 import TestSupport
 import Testing
+import Text
 
 @testable import Host
 

@@ -4,6 +4,7 @@ import Glibc
 import Scanners
 import TestSupport
 import Testing
+import Text
 
 @Suite("Bluetooth in sysfs", .timeLimit(.minutes(5))) struct SysfsTests {
     /// Creates a folder with these files and calls `body` with its path.

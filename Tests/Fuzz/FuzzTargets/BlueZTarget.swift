@@ -5,6 +5,7 @@ import Dispatch
 import DoorReaders
 import Glibc
 import Scanners
+import Text
 
 /// A scan through bluetoothd with the real sd-bus. The target simulates the bus: after the greeting it sends the input and
 /// closes the connection.
@@ -49,7 +50,7 @@ import Scanners
     }
 
     func scannerChanged(_ scanner: any Scanner) {
-        guard scanner.status.fault?.text.hasSuffix("D-Bus") == true else { return }
+        guard scanner.status.fault?.text.description.hasSuffix("D-Bus") == true else { return }
         ended?.resume()
         ended = nil
     }

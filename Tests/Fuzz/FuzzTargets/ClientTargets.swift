@@ -20,6 +20,10 @@ import Text
     default: break
     }
     if let refusal = event.message.refusal { require(!refusal.advice.isEmpty, "a refusal without advice") }
+    for member in ["error", "message"] {
+        let english = event.json.text(member, translatedBy: { _ in nil })
+        require(english.map { Array($0.utf8) } == event.json[member]?.string.map { Array($0.utf8) }, "the text differs")
+    }
     event.json.deliver(to: Nobody())
 }
 

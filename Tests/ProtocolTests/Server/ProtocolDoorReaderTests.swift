@@ -330,8 +330,8 @@ import Text
         let names = ["bluetooth", "bluetoothAccess", "bluetoothAdapter"]
         let unknown = names.drop { $0 != name }.dropFirst()
         #expect(radio.filter { $0["unknown"] == .bool(true) }.compactMap { $0["name"]?.string } == Array(unknown))
-        #expect(radio.compactMap { $0["cause"]?.string }.first == fault?.text)
-        #expect(radio.compactMap { $0["advice"]?.string } == [fault?.advice].compactMap(\.self))
+        #expect(radio.compactMap { $0["cause"]?.string }.first == fault?.text.description)
+        #expect(radio.compactMap { $0["advice"]?.string } == [fault?.advice.description].compactMap(\.self))
         #expect(fixture.scanner.calls == ["inspect"])
         #expect(fixture.spare.calls.isEmpty)
         #expect(fixture.clock.alarm == nil)

@@ -17,7 +17,7 @@ struct ArgumentsTests {
                 try read(arguments)
                 return nil
             } catch {
-                return error.message
+                return error.message.description
             }
         }
     }

@@ -82,7 +82,8 @@ struct DriverMessageTests {
     @Test("health checks are cut so that they fit into a message")
     func longHealth() throws {
         let text = String(repeating: "ä", count: 5000)
-        let check = HealthCheck(text, ok: false, cause: text, advice: text, reader: text)
+        let phrase: Phrase = "\(text) and \(Phrase(verbatim: text))"
+        let check = HealthCheck(text, ok: false, cause: phrase, advice: "\(text)", reader: text)
         let checks = [HealthCheck](repeating: check, count: 300)
         for bytes in [DriverReport.event(.health(checks)).bytes, DriverReport.health(id: 1, checks).bytes] {
             #expect(bytes.count <= DriverMessage.maximumSize)

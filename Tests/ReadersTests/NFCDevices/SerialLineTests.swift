@@ -4,7 +4,9 @@ import Glibc
 import Host
 import NFCTestSupport
 import Readers
+import TestSupport
 import Testing
+import Text
 
 @testable import NFCDevices
 
@@ -38,13 +40,13 @@ struct SerialLineTests {
         let (events, continuation) = AsyncStream.makeStream(of: ReaderEvent.self)
         let monitor = DeviceMonitor { continuation.yield($0) }
         monitor.scan(["pn532_uart:\(path)"])
-        var advice: String?
+        var advice: Phrase?
         for await case .health(let checks) in events {
             advice = checks.first?.advice
             break
         }
         // The line exists as long as the board.
-        return withExtendedLifetime(board) { (advice ?? "", path) }
+        return withExtendedLifetime(board) { (advice?.description ?? "", path) }
     }
 
     @Test("a line without permission is reported, with the group that has access")

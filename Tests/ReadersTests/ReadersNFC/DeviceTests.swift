@@ -8,6 +8,7 @@ import Readers
 import ReadersNFC
 import TestSupport
 import Testing
+import Text
 
 /// Emulated boards that are plugged in, removed and faulty, through real libnfc.
 @Suite("NFC devices", .timeLimit(.minutes(5)))
@@ -212,7 +213,7 @@ struct NFCDeviceTests {
         while events.checks.isEmpty { _ = try await events.next() }
         let check = try #require(events.checks.first)
         #expect(!check.ok && check.name == "nfc \(device)")
-        return check.advice ?? ""
+        return check.advice?.description ?? ""
     }
 
     @Test("the advice distinguishes a silent board, a missing device and a wrong device")

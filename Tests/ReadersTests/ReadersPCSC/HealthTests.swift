@@ -2,6 +2,7 @@
 import Foundation
 import Host
 import Readers
+import TestSupport
 import Testing
 
 @testable import ReadersPCSC

@@ -2,6 +2,7 @@
 import Concurrency
 import Host
 import ReadersRemote
+import TestSupport
 import Testing
 import Text
 

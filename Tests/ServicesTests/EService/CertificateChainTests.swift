@@ -6,6 +6,7 @@ import HTTP
 import Synchronization
 import TestSupport
 import Testing
+import Text
 
 @testable import EService
 
@@ -165,7 +166,7 @@ struct CertificateChainTests {
         let used = (watched.current(), watched.current()).1
         #expect(used.productive == anchors.productive)
         #expect(used.test == anchors.test)
-        #expect(warnings.withLock { $0.sorted() } == anchors.warnings.sorted())
+        #expect(warnings.withLock { $0.sorted() } == anchors.warnings.map(\.description).sorted())
     }
 
     @Test("a link certificate is stored once and read again")

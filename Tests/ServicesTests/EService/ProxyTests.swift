@@ -3,7 +3,9 @@ import Concurrency
 import EIDServer
 import Host
 import Synchronization
+import TestSupport
 import Testing
+import Text
 
 @testable import EService
 @testable import HTTP

@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: GPL-3.0-or-later
 import HTTP
+// SPDX-License-Identifier: GPL-3.0-or-later
+import TestSupport
 import Testing
 import Text
 

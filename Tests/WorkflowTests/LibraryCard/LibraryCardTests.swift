@@ -105,7 +105,11 @@ struct LibraryCardTests {
         let refusal = await fixture.client.ask(#"{"cmd":"RUN_LEND"}"#, "INSERT_CARD")
         #expect(
             refusal
-                == #"{"msg":"INSERT_CARD","reader":"Desk","error":"The card in reader 'Desk' is not a library card: use another one"}"#
+                == #"""
+                {"msg":"INSERT_CARD","reader":"Desk",\#
+                "error":"The card in reader 'Desk' is not a library card: use another one",\#
+                "errorWords":{"template":"The card in reader '{0}' is not a library card: use another one","values":["Desk"]}}
+                """#
         )
         _ = await fixture.client.ask(#"{"cmd":"CANCEL"}"#, "LEND")
 

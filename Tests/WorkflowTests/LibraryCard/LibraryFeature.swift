@@ -49,7 +49,7 @@ struct LibraryPINPrompt: CardPrompt {
     let lease: CardLease
     var name: StaticString { "ENTER_LIBRARY_PIN" }
 
-    func message(_ number: Int, to session: Session, error: String?) -> any Message {
+    func message(_ number: Int, to session: Session, error: Phrase?) -> any Message {
         question(number, error: error) { _ in }
     }
 
@@ -82,7 +82,7 @@ struct LendMessage: Message {
                 LendMessage.name,
                 permission: .cards,
                 isForIdle: true,
-                refusal: { failure, _ in Reply(LendMessage(outcome: failure.message)) },
+                refusal: { failure, _ in Reply(LendMessage(outcome: "\(failure.message)")) },
                 runLend
             ),
             CommandSpec(answering: "SET_LIBRARY_PIN"),

@@ -171,7 +171,7 @@ enum Script {
         case "INSERT_CARD":
             let place = message["reader"]?.string ?? reader
             guard let error else { return name }
-            let known = CardObstacle.all.first { $0.text(place) == error }
+            let known = CardObstacle.all.first { $0.text(place).description == error }
             return "INSERT_CARD \(known?.name ?? error)" + (place == reader ? "" : " at \(place)")
         case "CHANGE_PIN":
             guard let success = message["success"]?.bool else { return error.map { "\(name): \($0)" } ?? name }

@@ -24,7 +24,7 @@ package enum TPMFault: Sendable, Equatable {
 extension Failure {
     /// A call of the TPM has failed.
     package static func tpm(_ fault: TPMFault) -> Failure {
-        let (code, text, advice): (Code, String, String?) =
+        let (code, text, advice): (Code, Phrase, Phrase?) =
             switch fault {
             case .unavailable(let reason): (.tpmUnavailable, "there is no TPM: \(reason)", nil)
             case .notAllowed:

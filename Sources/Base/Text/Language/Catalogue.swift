@@ -49,7 +49,5 @@ package struct Catalogue: Sendable {
     }
 
     /// The text in this language, or in English.
-    package func text(_ phrase: Phrase) -> String {
-        texts[phrase.key].flatMap(phrase.filled) ?? phrase.filled(phrase.key) ?? phrase.key
-    }
+    package func text(_ phrase: Phrase) -> String { phrase.text { texts[$0] } }
 }

@@ -5,6 +5,7 @@ import HDWallet
 import ISO7816
 import Keycard
 import Readers
+import Text
 
 /// One Keycard that a workflow uses.
 @Loop final class HeldKeycard {

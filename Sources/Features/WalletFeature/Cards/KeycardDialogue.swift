@@ -153,7 +153,7 @@ struct KeycardServices: Sendable {
     func ask(
         _ kind: KeycardPrompt.Kind,
         _ card: HeldKeycard,
-        error: String? = nil
+        error: Phrase? = nil
     ) async throws(Failure) -> Secret {
         let box = try await ask(KeycardPrompt(kind: kind, lease: card.lease, userID: userID, error: error))
         guard let secret = box.take() else { throw Failure(.cardFailed, "A value was used before") }
@@ -222,7 +222,7 @@ struct KeycardServices: Sendable {
         var pairing = try await pair(card) { applet throws(KeycardError) in
             try await applet.pairWithStandardPassword()
         }
-        var error: String?
+        var error: Phrase?
         while pairing == nil {
             let password = SecretBox(try await ask(.pairingPassword, card, error: error))
             pairing = try await pair(card) { applet throws(KeycardError) in
@@ -396,7 +396,7 @@ enum CardChange: Equatable {
     case initialized
 
     /// The text for clients at the end of the workflow.
-    var text: String {
+    var text: Phrase {
         switch self {
         case .unblocking:
             "It is not known whether the card has the new PIN: if its PIN has tries again, the new PIN is the right"

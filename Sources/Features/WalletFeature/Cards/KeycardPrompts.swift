@@ -51,7 +51,7 @@ struct KeycardPrompt: CardPrompt {
     /// The user of the workflow; nil for a workflow without users.
     let userID: String?
     /// What was wrong with the last value, at its check by the card.
-    var error: String?
+    var error: Phrase?
 
     /// The commands that no other kind of card has.
     static let commands = [
@@ -70,7 +70,7 @@ struct KeycardPrompt: CardPrompt {
         }
     }
 
-    func message(_ number: Int, to session: Session, error: String?) -> any Message {
+    func message(_ number: Int, to session: Session, error: Phrase?) -> any Message {
         question(number, to: session, error: error ?? self.error) { object in
             if let userID { object.member("userId", userID) }
             if let retryCounter = kind.retryCounter { object.member("retryCounter", retryCounter) }

@@ -42,7 +42,7 @@ enum WalletCode: String, Sendable, CaseIterable {
 
 extension Failure {
     /// `internalCode`, for reports of faults: the step at which the card failed, and its status word.
-    init(_ code: WalletCode, _ text: String, at internalCode: String = "") {
+    init(_ code: WalletCode, _ text: Phrase, at internalCode: String = "") {
         let details = internalCode.isEmpty ? [] : [JSON.Member("internalCode", .string(internalCode))]
         self.init(Code(code.rawValue), text, details: details)
     }
@@ -77,9 +77,9 @@ extension Failure {
     }
 
     /// The text for the client at the end of a workflow.
-    var walletText: String { walletText(with: change) }
+    var walletText: Phrase { walletText(with: change) }
 
-    func walletText(with change: String?) -> String {
+    func walletText(with change: Phrase?) -> Phrase {
         var told = self
         told.change = change
         switch walletCode {
@@ -105,7 +105,7 @@ extension Failure {
 
     /// PIN and PUK of a card have no tries left.
     static func cardBlocked(_ card: KeycardInfo) -> Failure {
-        let remedy =
+        let remedy: Phrase =
             card.hasFactoryReset
             ? "reset the card (RESET_CARD, badgectl wallet reset-card), and then load the keys of your words"
             : "this version cannot be reset, so take another card and load the keys of your words"
@@ -122,7 +122,7 @@ extension Failure {
     }
 
     /// Such as `has version 2.2; badged supports 3.0, 3.1 and 4.0: use another card`.
-    static func otherVersionText(_ card: KeycardInfo) -> String {
+    static func otherVersionText(_ card: KeycardInfo) -> Phrase {
         let version = card.version.map(KeycardVersion.text) ?? "unknown"
         return "has version \(version); badged supports \(KeycardVersion.list): use another card"
     }
@@ -136,7 +136,7 @@ extension Failure {
         self.init(code, text, at: place)
     }
 
-    private static func reason(_ error: KeycardError) -> (WalletCode, String) {
+    private static func reason(_ error: KeycardError) -> (WalletCode, Phrase) {
         switch error {
         case .card(let error):
             (.cardLost, "The card did not answer: \(error); put it on the reader again, and start again")
@@ -182,7 +182,7 @@ extension Failure {
         }
     }
 
-    private static func unusable(_ reason: String) -> String {
+    private static func unusable(_ reason: Phrase) -> Phrase {
         "The card cannot be used (\(reason)): take it out and try again"
     }
 

@@ -20,7 +20,7 @@ struct CallbackPost: Sendable {
                 .post(body.bytes, to: address, userAgent: userAgent, maximumLength: Self.maximumAnswer)
             )
         } catch {
-            return error.text("the server")
+            return "\(error.text(Phrase("the server")))"
         }
         guard (200...299).contains(response.status) else {
             let hint = (300...399).contains(response.status) ? ", and redirects are not followed" : ""

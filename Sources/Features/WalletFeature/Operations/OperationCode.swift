@@ -31,7 +31,7 @@ enum OperationCode: Int, Sendable, CaseIterable {
 
 extension Failure {
     /// How an operation ended. `callbackError` is why the POST to the callback failed, if this is the reason.
-    init(operation code: OperationCode, _ text: String, callbackError: String? = nil) {
+    init(operation code: OperationCode, _ text: Phrase, callbackError: String? = nil) {
         let details = callbackError.map { [JSON.Member("callbackError", .string($0))] } ?? []
         self.init(Code("WALLET_RESULT \(code.rawValue)"), text, details: details)
     }
@@ -53,14 +53,14 @@ extension Failure {
     }
 
     /// `message` of WALLET_RESULT.
-    var operationText: String {
+    var operationText: Phrase {
         var told = self
         told.text = walletText(with: nil)
         switch code {
         case .cancelled: told.text = "The operation was cancelled"
         case .timedOut: told.text = "Prompt_Timeout: \(told.text)"
         case .accessDenied: told.text = "Access_Denied: \(told.text)"
-        default: if !internalCode.isEmpty { told.text += " (\(internalCode))" }
+        default: if !internalCode.isEmpty { told.text = "\(told.text) (\(internalCode))" }
         }
         told.advice = nil
         return told.message

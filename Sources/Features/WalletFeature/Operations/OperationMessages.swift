@@ -29,7 +29,7 @@ struct WalletResultMessage: Message {
     static let name: StaticString = "WALLET_RESULT"
     var kind: OperationRequest.Kind
     var code: OperationCode
-    var message: String
+    var message: Phrase
     var account: AccountName?
     var publicKey: String?
     var transactionID: [UInt8]?
@@ -94,14 +94,14 @@ struct ShownRequest: Sendable {
 struct WalletRequestPrompt: AcknowledgedPrompt {
     let shown: ShownRequest
     /// Why the request is shown again.
-    var error: String?
+    var error: Phrase?
     /// The card that waits for the answer; nil while there is none.
     var lease: CardLease?
 
     var name: StaticString { "WALLET_REQUEST" }
     var isCurrent: Bool { lease?.isCurrent ?? true }
 
-    func message(_ number: Int, to session: Session, error: String?) -> any Message {
+    func message(_ number: Int, to session: Session, error: Phrase?) -> any Message {
         question(number, error: error ?? self.error) { object in
             object.member("operation", shown.request.body.kind.rawValue)
             object.object("dapp") { dapp in

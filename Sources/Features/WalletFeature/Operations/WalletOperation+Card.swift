@@ -74,14 +74,14 @@ extension WalletOperation {
         } else if let binding {
             try await checkBinding()
             guard binding.keyUID == uid else {
-                let words =
+                let words: Phrase =
                     "appKey and UUID are bound to another card: use that card, or send WALLET_UNBIND and"
                     + " WALLET_AUTHORIZE to bind this one"
                 throw Failure(operation: .boundToOtherCard, words)
             }
             if card.info.generation == .pairing {
                 guard try await dialogue.openWithKnownPairing(card) else {
-                    let words =
+                    let words: Phrase =
                         "This computer is not paired with the bound card any more: pair it again (RUN_WALLET"
                         + " with PAIR, badgectl wallet pair)"
                     throw Failure(operation: .notPaired, words)
@@ -121,7 +121,8 @@ extension WalletOperation {
         try await checkBinding()
         if let binding, request.body.kind != .authorize, binding.publicKey != key.description {
             // The duress wallet has the key UID of the main one, and other keys.
-            let words = "The card opened another wallet than the bound one, as its duress PIN does: use the main PIN"
+            let words: Phrase =
+                "The card opened another wallet than the bound one, as its duress PIN does: use the main PIN"
             throw Failure(operation: .boundToOtherCard, words)
         }
         guard let known, let permission, let account else { return }
@@ -132,7 +133,7 @@ extension WalletOperation {
     func check(_ permission: AccountName, of known: NodeAccount) throws(Failure) {
         guard let account else { return }
         if request.body.kind != .authorize, let text = binding?.publicKey, let key = try? KeyText(text, .publicKey) {
-            let words = "the key of the card, \(key)"
+            let words: Phrase = "the key of the card, \(key)"
             return try Self.check(known.authority(of: key, for: permission), permission, account, words)
         }
         try Self.check(known.authority(for: permission), permission, account, "a key that a card can have")
@@ -142,17 +143,17 @@ extension WalletOperation {
         _ authority: NodeAccount.Authority,
         _ permission: AccountName,
         _ account: AccountName,
-        _ key: String
+        _ key: Phrase
     ) throws(Failure) {
         switch authority {
         case .full: return
         case .partial:
-            let words =
+            let words: Phrase =
                 "The permission \(permission) of \(account) needs more keys than that of the card: name a"
                 + " permission that this key alone fulfils"
             throw Failure(operation: .keyNotInAccount, words)
         case .missing:
-            let words =
+            let words: Phrase =
                 "The permission \(permission) of \(account) does not have \(key): add this key to it, or name another"
                 + " permission"
             throw Failure(operation: .keyNotInAccount, words)
@@ -179,7 +180,8 @@ extension WalletOperation {
             let signature = CompactSignature(made.signature, recoveryID: made.recoveryID)
             if signature.isCanonical { return signature }
         }
-        let words = "In \(Self.maximumSignatures) tries, the card made no signature that nodes accept: start again"
+        let words: Phrase =
+            "In \(Self.maximumSignatures) tries, the card made no signature that nodes accept: start again"
         throw Failure(.signatureFailed, words, at: "SIGN")
     }
 

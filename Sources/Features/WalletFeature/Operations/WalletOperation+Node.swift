@@ -54,7 +54,8 @@ extension WalletOperation {
                     "The node does not follow its protocol, \(subject ?? "chain"): \(words)"
                 )
             case .wrongChain(let chain):
-                let words = "The node belongs to the chain \(chain), and not to \(antelope.chain) of [wallet] chain_id"
+                let words: Phrase =
+                    "The node belongs to the chain \(chain), and not to \(antelope.chain) of [wallet] chain_id"
                 throw Failure(operation: .failed, words)
             case .unusableABI(let words): throw Failure(operation: .badField, "\(subject ?? "contract"): \(words)")
             }

@@ -179,7 +179,7 @@ extension WalletOperation {
         let found = try await asking(await node.balance(of: account, in: code, at: contract))
         let balance = found.balance?.amount ?? 0
         guard balance >= quantity.amount else {
-            let words = found.balance.map { "\($0)" } ?? "no \(code)"
+            let words: Phrase = found.balance.map { "\($0)" } ?? "no \(code)"
             throw Failure(operation: .balanceTooSmall, "\(account) has \(words), which is less than \(quantity)")
         }
     }
@@ -196,7 +196,7 @@ extension WalletOperation {
         let signature = try await withCard(permission, known) { dialogue, card throws(Failure) in
             while self.services.now() > plan.lastMoment {
                 plan = try await self.dated(plan.actions, permission, node)
-                let error = "The transaction was too old to sign, and has a new time: check it again"
+                let error: Phrase = "The transaction was too old to sign, and has a new time: check it again"
                 _ = try await dialogue.ask(WalletRequestPrompt(shown: plan.shown, error: error, lease: card.lease))
             }
             return try await self.signature(of: plan.shown, dialogue, card)

@@ -101,7 +101,7 @@ import Text
         )
     }
 
-    func done(_ text: String, _ signature: CompactSignature? = nil) -> WalletResultMessage {
+    func done(_ text: Phrase, _ signature: CompactSignature? = nil) -> WalletResultMessage {
         var message = result(Failure(operation: .done, text))
         message.signature = signature?.text.description
         return message

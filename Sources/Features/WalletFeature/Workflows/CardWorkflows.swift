@@ -17,7 +17,7 @@ struct ResetPIN: WalletWorkflow {
         return try await dialogue.run { card throws(Failure) in
             try await dialogue.openChannel(card)
             if byPUK, let tries = card.status?.pinTries, tries > 0, !dialogue.hasNewPIN(card) {
-                let count = tries == 1 ? "1 try" : "\(tries) tries"
+                let count: Phrase = tries == 1 ? "1 try" : "\(tries) tries"
                 throw Failure(
                     .pinNotBlocked,
                     "The PIN has \(count) left, and a card takes the PUK only when there is none: change the PIN"

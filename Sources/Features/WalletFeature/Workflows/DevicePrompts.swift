@@ -18,7 +18,7 @@ struct RegisterDevicePrompt: Prompt {
 
     var name: StaticString { "REGISTER_DEVICE" }
 
-    func message(_ number: Int, to session: Session, error: String?) -> any Message {
+    func message(_ number: Int, to session: Session, error: Phrase?) -> any Message {
         question(number, error: error) { object in
             object.member("userId", userID)
             object.member("apiParams", .object(parameters))
@@ -50,7 +50,7 @@ struct VerifyDataPrompt: AcknowledgedPrompt {
     var name: StaticString { "VERIFY_DATA" }
     var isCurrent: Bool { lease?.isCurrent ?? true }
 
-    func message(_ number: Int, to session: Session, error: String?) -> any Message {
+    func message(_ number: Int, to session: Session, error: Phrase?) -> any Message {
         question(number) { object in
             context.write(to: &object)
             entity.write(to: &object)
@@ -69,7 +69,7 @@ struct SessionKeyPrompt: AcknowledgedPrompt {
 
     var name: StaticString { "SHOW_SESSION_KEY" }
 
-    func message(_ number: Int, to session: Session, error: String?) -> any Message {
+    func message(_ number: Int, to session: Session, error: Phrase?) -> any Message {
         question(number, isSecret: true) { object in
             object.member("userId", userID)
             object.member("address", key.address.description)

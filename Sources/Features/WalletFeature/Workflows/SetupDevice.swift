@@ -134,7 +134,7 @@ struct AuthorizeDevice: WalletWorkflow {
     /// Asks for the words, and the passphrase, until they fit together and belong to the keys that were named.
     @Loop private func askForWords(_ setup: CardSetup) async throws(Failure) -> PaperWallet {
         let flow = setup.flow
-        var error: String?
+        var error: Phrase?
         while true {
             let typed = try await flow.workflow.ask(
                 WordsPrompt(count: wordCount, userID: flow.request.userID, error: error)

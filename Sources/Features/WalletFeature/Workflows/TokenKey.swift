@@ -37,7 +37,7 @@ extension WalletFeature: SealingKeySource {
             }
         } catch {
             guard error.change != nil || error.code != .cancelled && error.code != .timedOut else { throw error }
-            let text = "the card returned no key: \(error.walletCode.rawValue): \(error.walletText)"
+            let text: Phrase = "the card returned no key: \(error.walletCode.rawValue): \(error.walletText)"
             throw Failure(.init("SealingKey"), text)
         }
     }

@@ -13,7 +13,7 @@ struct PaperWalletPrompt: AcknowledgedPrompt {
 
     var name: StaticString { "SHOW_PAPER_WALLET" }
 
-    func message(_ number: Int, to session: Session, error: String?) -> any Message {
+    func message(_ number: Int, to session: Session, error: Phrase?) -> any Message {
         question(number, isSecret: true) { object in
             object.member("userId", userID)
             object.array("mnemonics", 0..<words.mnemonic.count) { list, position in
@@ -33,7 +33,7 @@ struct WordsCheckPrompt: Prompt {
 
     var name: StaticString { "ENTER_WORDS" }
 
-    func message(_ number: Int, to session: Session, error: String?) -> any Message {
+    func message(_ number: Int, to session: Session, error: Phrase?) -> any Message {
         question(number, error: error) { object in
             object.member("userId", userID)
             object.member("positions", positions)
@@ -62,13 +62,13 @@ struct WordsPrompt: Prompt {
     let count: Int
     let userID: String
     /// What was wrong with the last words.
-    var error: String?
+    var error: Phrase?
 
     static let commands = [CommandSpec(answering: "SET_WORDS")]
 
     var name: StaticString { "ENTER_WORDS" }
 
-    func message(_ number: Int, to session: Session, error: String?) -> any Message {
+    func message(_ number: Int, to session: Session, error: Phrase?) -> any Message {
         question(number, error: error ?? self.error) { object in
             object.member("userId", userID)
             object.member("count", count)
@@ -83,7 +83,7 @@ struct WordsPrompt: Prompt {
         }
         return try translating(
             { (error: Malformed) in
-                Failure(.wrongArgument, error.text.prefix(1).uppercased() + error.text.dropFirst())
+                Failure(.wrongArgument, Phrase(verbatim: error.text.prefix(1).uppercased() + error.text.dropFirst()))
             },
             Typed(try Mnemonic(words: typed))
         )
@@ -109,7 +109,7 @@ struct PassphrasePrompt: Prompt {
 
     var name: StaticString { "ENTER_PASSPHRASE" }
 
-    func message(_ number: Int, to session: Session, error: String?) -> any Message {
+    func message(_ number: Int, to session: Session, error: Phrase?) -> any Message {
         question(number, error: error) { $0.member("userId", userID) }
     }
 
@@ -127,7 +127,7 @@ struct PUKPrompt: AcknowledgedPrompt, CardPrompt {
 
     var name: StaticString { "SHOW_PUK" }
 
-    func message(_ number: Int, to session: Session, error: String?) -> any Message {
+    func message(_ number: Int, to session: Session, error: Phrase?) -> any Message {
         question(number, isSecret: true) { object in
             object.member("userId", userID)
             object.key("puk")

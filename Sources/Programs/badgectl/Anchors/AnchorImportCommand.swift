@@ -24,7 +24,7 @@ enum AnchorImportCommand {
         let all = present.productive + present.test + present.links + selection.decisions.map(\.certificate)
         let over = Set(all.filter { $0.expirationDate < CVDate.today }.map(\.holderName))
         for decision in selection.decisions { show(decision, over, invocation) }
-        for complaint in sources.complaints { Output.note(tr("left \(DaemonWords.placed(complaint))").printable) }
+        for complaint in sources.complaints { Output.note(tr("left \(complaint)").printable) }
         let here = selection.decisions.count {
             if case .present = $0.verdict { true } else { false }
         }
@@ -63,7 +63,7 @@ enum AnchorImportCommand {
             tr(
                 "no certificate came that is valid today: the one of \(first.name) was valid until \(first.lastDay.text)"
             ),
-            hint: DaemonWords.text(KnownAuthority.advice(after: first.name, first.use, on: today))
+            hint: tr(KnownAuthority.advice(after: first.name, first.use, on: today))
         )
     }
 
@@ -86,7 +86,7 @@ enum AnchorImportCommand {
             guard !paths.isEmpty else {
                 throw CommandFailure(
                     tr("no AusweisApp is installed here, which would have the certificates"),
-                    hint: DaemonWords.text(KnownAuthority.advice(after: nil, .productive, on: CVDate.today))
+                    hint: tr(KnownAuthority.advice(after: nil, .productive, on: CVDate.today))
                         + tr("; or name a file, folder or zip archive that has them")
                 )
             }
@@ -107,7 +107,7 @@ enum AnchorImportCommand {
             case .taken(let use, .linked(let issuer)):
                 ("took", use, tr("\(issuer) has signed the link to it\(note(issuer))"))
             case .present(let use): ("kept", use, tr("it is already there"))
-            case .left(let reason): ("left", nil, DaemonWords.text("it \(reason)"))
+            case .left(let reason): ("left", nil, tr(reason))
             }
         guard !invocation.wantsJSON else {
             return AnchorsCommand.write(certificate, words.use) { object in

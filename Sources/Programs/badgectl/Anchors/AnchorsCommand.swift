@@ -79,7 +79,7 @@ enum AnchorsCommand {
                 hint: tr("import the certificates: sudo badgectl anchors import")
             )
         }
-        for warning in anchors.warnings { Output.ignored(warning) }
+        for warning in anchors.warnings { Output.note(tr("ignored: \(warning)").printable) }
         if invocation.wantsJSON {
             for (use, certificates) in groups {
                 for certificate in certificates { write(certificate, use) }
@@ -97,7 +97,7 @@ enum AnchorsCommand {
             guard let newest = AuthoritySummary.newest(use, in: anchors) else { continue }
             show(newest, on: today)
             if newest.lastDay < today {
-                Output.note(DaemonWords.text(KnownAuthority.advice(after: newest.name, use, on: today)))
+                Output.note(tr(KnownAuthority.advice(after: newest.name, use, on: today)))
             }
         }
     }

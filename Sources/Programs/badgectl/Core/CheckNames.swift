@@ -6,18 +6,18 @@ import Text
 enum CheckNames {
     static func text(_ name: String) -> String {
         guard name.isComparable else { return name }
-        return phrases.lazy.compactMap { $0.read(name) }.first.map(tr) ?? name
-    }
-
-    /// Why a check was not made: another check has failed.
-    static func unmade(_ cause: String) -> String? {
-        guard cause.isComparable, let needed = Phrase("unknown until \("") is good").read(cause)?.values.first else {
-            return nil
+        let owned = owners.lazy.compactMap { owner, phrase in
+            name.hasPrefix(owner) ? phrase(name.dropFirst(owner.count)) : nil
         }
-        return tr("unknown until \(text(needed)) is good")
+        return tr(phrases.first { $0.key == name } ?? owned.first ?? Phrase(verbatim: name))
     }
 
-    private static let any = ""
+    /// Checks with the name of a device.
+    private static let owners: [(String, @Sendable (Substring) -> Phrase)] = [
+        ("nfc ", { Phrase("nfc \($0)") }), ("remote ", { Phrase("remote \($0)") }),
+        ("osdp ", { Phrase("osdp \($0)") }), ("wallet card ", { Phrase("wallet card \($0)") }),
+    ]
+
     private static let phrases: [Phrase] = [
         Phrase("trustAnchors"), Phrase("network"), Phrase("pcscdAccess"),
         Phrase("drivers"), Phrase("nfc"), Phrase("bluetooth"),
@@ -29,6 +29,5 @@ enum CheckNames {
         Phrase("allowList"), Phrase("remote"), Phrase("remote announcements"),
         Phrase("remote share"), Phrase("records"), Phrase("browserPort"),
         Phrase("confinement"),
-        Phrase("nfc \(any)"), Phrase("remote \(any)"), Phrase("osdp \(any)"), Phrase("wallet card \(any)"),
     ]
 }

@@ -232,11 +232,12 @@ extension Invocation {
 
     var socket: String { value(of: .socket) ?? SocketPath.standard }
 
-    /// Writes messages for `--json`.
-    private func show(events: Bool) -> (@Sendable (Event) -> Void)? {
-        guard wantsJSON else { return nil }
+    /// Notes the phrases of messages, and writes the messages for `--json`.
+    private func show(events: Bool) -> @Sendable (Event) -> Void {
         // The words of a wallet are for the terminal alone; a document is what the user has asked for.
-        return { event in
+        { [wantsJSON] event in
+            DaemonWords.note(event.json)
+            guard wantsJSON else { return }
             let isWanted = event.message is DocumentMessage || event.message is MdocMessage
             guard events || event.isAnswer, !event.tellsSecret || isWanted else { return }
             Output.json(event.text)

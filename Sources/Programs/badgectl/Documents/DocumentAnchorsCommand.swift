@@ -76,11 +76,11 @@ enum DocumentAnchorsCommand {
         }
         chosen.finish()
         for note in chosen.notes { Output.note(note.printable) }
-        for complaint in chosen.complaints { Output.note(tr("left \(DaemonWords.placed(complaint))").printable) }
+        for complaint in chosen.complaints { Output.note(tr("left \(complaint)").printable) }
         guard !chosen.files.isEmpty else {
             throw CommandFailure(
                 tr(
-                    "nothing was imported: \(chosen.complaints.first.map(DaemonWords.placed) ?? tr("you trust none of it"))"
+                    "nothing was imported: \(chosen.complaints.first ?? Phrase("you trust none of it"))"
                 ).printable,
                 hint: mayBeTrusted
                     ? tr("--signer SHA256 trusts a list without a question; badgectl documents --help")

@@ -31,7 +31,7 @@ struct ServicePage {
         } catch {
             throw CommandFailure(
                 tr(
-                    "the page of the service cannot be fetched: \(error == .tooLarge ? tooLong : DaemonWords.text(error.text("the server")))"
+                    "the page of the service cannot be fetched: \(error == .tooLarge ? tooLong : tr(error.text(Phrase("the server"))))"
                 ),
                 hint: tr("open the address in a browser")
             )

@@ -59,7 +59,7 @@ enum HealthCommand {
         let name = CheckNames.text(check.name)
         guard !check.isOK else { return name + found(check) }
         let age = check.errorAge.map { tr(" for \(describe($0))") } ?? ""
-        let texts = [check.cause, check.advice].compactMap { $0.map { CheckNames.unmade($0) ?? PlainWords.text($0) } }
+        let texts = [check.cause, check.advice].compactMap { $0.map(PlainWords.text) }
         return name + age + (texts.isEmpty ? "" : ": " + texts.joined(separator: ": "))
     }
 

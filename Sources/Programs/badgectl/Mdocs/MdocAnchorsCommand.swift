@@ -74,12 +74,12 @@ enum MdocAnchorsCommand {
             if try await DocumentAnchorsCommand.agrees(to: questions) { chosen.documents.accept(questions) }
         }
         chosen.documents.finish()
-        for complaint in chosen.complaints { Output.note(tr("left \(DaemonWords.placed(complaint))").printable) }
+        for complaint in chosen.complaints { Output.note(tr("left \(complaint)").printable) }
         let files = chosen.files
         guard !files.isEmpty else {
             throw CommandFailure(
                 tr(
-                    "nothing was imported: \(chosen.complaints.first.map(DaemonWords.placed) ?? tr("you trust none of it"))"
+                    "nothing was imported: \(chosen.complaints.first ?? Phrase("you trust none of it"))"
                 ).printable,
                 hint: tr("--signer SHA256 trusts a certificate without a question; badgectl mdoc --help")
             )

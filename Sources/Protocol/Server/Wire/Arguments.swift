@@ -41,12 +41,16 @@ package struct Arguments {
 
     /// The failure for a member whose value is wrong.
     package func wrong(_ name: StaticString, _ form: String) -> Failure {
-        Failure(.wrongArgument, "\(name) must be \(form)", details: Self.details(name))
+        Failure(.wrongArgument, Phrase(verbatim: "\(name) must be \(form)"), details: Self.details(name))
     }
 
     /// The failure for a member that is missing.
     package func missing(_ name: StaticString, _ form: String) -> Failure {
-        Failure(.missingArgument, "\(name) is missing: it must be \(form)", details: Self.details(name))
+        Failure(
+            .missingArgument,
+            Phrase(verbatim: "\(name) is missing: it must be \(form)"),
+            details: Self.details(name)
+        )
     }
 
     private static func details(_ name: StaticString) -> [JSON.Member] {
@@ -237,8 +241,8 @@ package struct Arguments {
 /// What the AusweisApp SDK says of a missing or a wrong member. docs/protocol.md, Arguments.
 package struct SDKWords {
     /// nil: the member may be missing.
-    let missing: String?
-    let invalid: String
+    let missing: Phrase?
+    let invalid: Phrase
 
     package static let level = SDKWords(missing: "Level cannot be undefined", invalid: "Invalid level")
     /// `name` of GET_READER and SET_CARD.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Crypto
 package import EID
-import Text
+package import Text
 
 /// Decides which certificates become trust anchors: those with a known fingerprint, and those that a trusted key has
 /// signed, along the chain.
@@ -20,7 +20,7 @@ package struct AnchorSelection: Sendable {
         /// The folder has the certificate already.
         case present(AuthorityUse)
         /// The certificate is not taken; the text says why, for a message.
-        case left(String)
+        case left(Phrase)
     }
 
     package struct Decision: Sendable, Equatable {
@@ -56,7 +56,7 @@ package struct AnchorSelection: Sendable {
             if let (_, use) = old.first(where: { $0.0 == certificate }) {
                 decisions.append(Decision(certificate, candidate.place, .present(use)))
             } else if !certificate.isOfAuthority {
-                let text = "is not a certificate of an authority for authentication terminals"
+                let text: Phrase = "it is not a certificate of an authority for authentication terminals"
                 decisions.append(Decision(certificate, candidate.place, .left(text)))
             } else if let use = known[Self.fingerprint(of: certificate)] {
                 trusted.append(Trusted(certificate: certificate, curve: certificate.publicKey.curve, use: use))
@@ -111,10 +111,10 @@ package struct AnchorSelection: Sendable {
         self.decisions = decisions
     }
 
-    private static func refusal(_ certificate: CVCertificate, _ isIssuerTrusted: Bool) -> String {
-        if isIssuerTrusted { return "has a wrong signature of \(certificate.issuerName)" }
-        if certificate.isRoot { return "is a root with an unknown fingerprint" }
-        return "is signed by \(certificate.issuerName), which is not trusted"
+    private static func refusal(_ certificate: CVCertificate, _ isIssuerTrusted: Bool) -> Phrase {
+        if isIssuerTrusted { return "it has a wrong signature of \(certificate.issuerName)" }
+        if certificate.isRoot { return "it is a root with an unknown fingerprint" }
+        return "it is signed by \(certificate.issuerName), which is not trusted"
     }
 
     /// The certificates that were taken.

@@ -2,7 +2,7 @@
 package import EID
 import Glibc
 import Host
-import Text
+package import Text
 
 /// Reads certificates from the sources that users name: files, folders, zip archives, standard input.
 package struct AnchorSources: Sendable {
@@ -31,7 +31,7 @@ package struct AnchorSources: Sendable {
     /// Each certificate once, in the order in which they were found.
     package private(set) var found: [Found] = []
     /// One line for each source that could not be read, or holds no certificate.
-    package private(set) var complaints: [String] = []
+    package private(set) var complaints: [Phrase] = []
 
     private let limits: Limits
     private var bytesLeft: Int
@@ -55,7 +55,8 @@ package struct AnchorSources: Sendable {
             add(path, isNamed: true, 0)
         }
         if found.count + complaints.count == before {
-            complaints.append("\(path == Self.standardInput ? "standard input" : path) holds no new certificate")
+            let source: Phrase = path == Self.standardInput ? "standard input" : "\(path)"
+            complaints.append("\(source) holds no new certificate")
         }
     }
 
@@ -77,10 +78,10 @@ package struct AnchorSources: Sendable {
     private mutating func add(_ path: String, isNamed: Bool, _ depth: Int) {
         // O_NONBLOCK: otherwise opening a pipe would block as long as no process writes to the pipe.
         let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK)
-        guard descriptor >= 0 else { return complain(path, errorText()) }
+        guard descriptor >= 0 else { return complain(path, Phrase(stringLiteral: errorText())) }
         defer { close(descriptor) }
         var status = stat()
-        guard fstat(descriptor, &status) == 0 else { return complain(path, errorText()) }
+        guard fstat(descriptor, &status) == 0 else { return complain(path, Phrase(stringLiteral: errorText())) }
         switch status.st_mode & S_IFMT {
         case S_IFDIR: addFolder(path, depth)
         case S_IFREG: read(descriptor: descriptor, path, depth)
@@ -95,7 +96,9 @@ package struct AnchorSources: Sendable {
 
     private mutating func addFolder(_ path: String, _ depth: Int) {
         guard depth < limits.depth else { return complain(path, "is nested in too many folders") }
-        guard let names = Folder.names(in: path, limit: limits.files) else { return complain(path, errorText()) }
+        guard let names = Folder.names(in: path, limit: limits.files) else {
+            return complain(path, Phrase(stringLiteral: errorText()))
+        }
         for name in names.sorted() {
             guard filesLeft > 0, bytesLeft > 0 else { return complain(path, "has more files than can be read") }
             add("\(path)/\(name)", isNamed: false, depth + 1)
@@ -107,7 +110,7 @@ package struct AnchorSources: Sendable {
         case .bytes(let bytes): add(bytes, place, depth)
         case .tooLong: complain(place, "is too long")
         case .missing: break
-        case .failed(let reason): complain(place, reason)
+        case .failed(let reason): complain(place, Phrase(stringLiteral: reason))
         }
     }
 
@@ -124,7 +127,7 @@ package struct AnchorSources: Sendable {
             }
             found.append(Found(certificate: certificate, place: place))
         }
-        if search.certificates.isEmpty, let fault = search.firstFault { complain(place, fault) }
+        if search.certificates.isEmpty, let fault = search.firstFault { complain(place, Phrase(stringLiteral: fault)) }
     }
 
     private mutating func addArchive(_ bytes: [UInt8], _ place: String, _ depth: Int) {
@@ -137,18 +140,18 @@ package struct AnchorSources: Sendable {
                     let content = try archive.content(of: entry, limit: min(limits.fileBytes, bytesLeft))
                     add(content, "\(place)/\(entry.name)", depth + 1)
                 } catch {
-                    complain("\(place)/\(entry.name)", error.text)
+                    complain("\(place)/\(entry.name)", Phrase(stringLiteral: error.text))
                     // A damaged entry counts too, because reading it took time.
                     filesLeft -= 1
                     bytesLeft -= min(entry.count, bytesLeft)
                 }
             }
         } catch {
-            complain(place, error.text)
+            complain(place, Phrase(stringLiteral: error.text))
         }
     }
 
-    private mutating func complain(_ place: String, _ text: String) {
+    private mutating func complain(_ place: String, _ text: Phrase) {
         // An attacker can make an archive with many faults; the first 50 are enough for the user.
         guard complaints.count < 50 else { return }
         complaints.append("\(place): \(text)")

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Crypto
 package import Document
-import Text
+package import Text
 
 /// Decides which certificates and lists of documents go into the folder of the authorities: what an authority that is
 /// trusted has signed, and what the administrator agrees to. ICAO 9303-12 8, 9.
@@ -32,7 +32,7 @@ package struct DocumentAnchorImport: Sendable {
     /// What nobody who is trusted has signed. `accept` decides about it.
     package private(set) var questions: [Question] = []
     /// What was left, and why.
-    package private(set) var complaints: [String] = []
+    package private(set) var complaints: [Phrase] = []
     /// What is to be known about files that were taken.
     package private(set) var notes: [String] = []
     /// Entries and certificates that cannot be read. Official lists have some.
@@ -63,11 +63,11 @@ package struct DocumentAnchorImport: Sendable {
             }
             waiting += DocumentAnchors.Entry.all(of: place, file, content)
         } catch {
-            complain(place, error.text)
+            complain(place, Phrase(stringLiteral: error.text))
         }
     }
 
-    private mutating func complain(_ place: String, _ reason: String) { complaints.append("\(place): \(reason)") }
+    private mutating func complain(_ place: String, _ reason: Phrase) { complaints.append("\(place): \(reason)") }
 
     /// Takes what trusted authorities have signed, in any order, and makes the questions about the rest.
     package mutating func decide() {
@@ -113,7 +113,9 @@ package struct DocumentAnchorImport: Sendable {
             case .revocationList, .defectList, .collection: return
             }
         } catch {
-            if let place = waiting.first(where: { $0.file == file })?.place { complain(place, error.text) }
+            if let place = waiting.first(where: { $0.file == file })?.place {
+                complain(place, Phrase(stringLiteral: error.text))
+            }
             waiting.removeAll { $0.file == file }
         }
     }
@@ -121,7 +123,7 @@ package struct DocumentAnchorImport: Sendable {
     /// Explains what is left at the end.
     package mutating func finish() {
         for entry in waiting {
-            let reason = entry.fault?.text ?? DocumentAnchors.notTrusted.text
+            let reason = Phrase(stringLiteral: entry.fault?.text ?? DocumentAnchors.notTrusted.text)
             switch entry.file {
             case .certificate(let certificate) where certificate.signsCertificates:
                 complain(entry.place, "\(certificate.subject.text) is not trusted")

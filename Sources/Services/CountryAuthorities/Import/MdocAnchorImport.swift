@@ -2,7 +2,7 @@
 import Crypto
 package import Document
 import MobileDocument
-import Text
+package import Text
 
 /// Decides which files go into the folder of the authorities of mobile documents: certificates and revocation lists as
 /// for other documents, the authorities of lists (VICAL) whose provider the administrator has named, and status lists.
@@ -18,7 +18,7 @@ package struct MdocAnchorImport: Sendable {
     package var documents: DocumentAnchorImport
     /// The files of lists, by name.
     private var ownFiles: [String: [UInt8]] = [:]
-    private var ownComplaints: [String] = []
+    private var ownComplaints: [Phrase] = []
     /// How many entries cannot be read.
     package private(set) var malformed = 0
     private let root: Root?
@@ -41,7 +41,7 @@ package struct MdocAnchorImport: Sendable {
     }
 
     /// What was left, and why.
-    package var complaints: [String] { ownComplaints + documents.complaints }
+    package var complaints: [Phrase] { ownComplaints + documents.complaints }
 
     /// The files to write, by name. Certificates of authorities that count for one document type are in its folder.
     package var files: [String: [UInt8]] {
@@ -65,11 +65,11 @@ package struct MdocAnchorImport: Sendable {
                 do throws(Malformed) {
                     addFile(inside, try archive.content(of: entry, limit: Self.maximumEntry))
                 } catch {
-                    complain(inside, error.text)
+                    complain(inside, Phrase(stringLiteral: error.text))
                 }
             }
         } catch {
-            complain(place, error.text)
+            complain(place, Phrase(stringLiteral: error.text))
         }
     }
 
@@ -84,7 +84,7 @@ package struct MdocAnchorImport: Sendable {
                 try take(try MdocAuthorityList(content), place)
             }
         } catch {
-            complain(place, error.text)
+            complain(place, Phrase(stringLiteral: error.text))
         }
     }
 
@@ -120,7 +120,7 @@ package struct MdocAnchorImport: Sendable {
         }
     }
 
-    private mutating func complain(_ place: String, _ reason: String) { ownComplaints.append("\(place): \(reason)") }
+    private mutating func complain(_ place: String, _ reason: Phrase) { ownComplaints.append("\(place): \(reason)") }
 
     private mutating func keep(_ content: [UInt8], country: String?, _ suffix: String, in docType: String? = nil) {
         ownFiles[place(docType, DocumentAnchorImport.name(of: content, country, suffix))] = content

@@ -158,12 +158,13 @@ import VirtualEID
 }
 
 extension JSON {
-    /// The message without badged's additions: the numbers of ENTER messages, the types of cards and the drivers.
-    fileprivate var withoutAdditions: JSON {
+    /// The message without badged's additions: the numbers of ENTER messages, the types of cards, the drivers, and the
+    /// templates of texts.
+    var withoutAdditions: JSON {
         switch self {
         case .object(let members):
             .object(
-                members.filter { !["question", "kind", "driver"].contains($0.key) }
+                members.filter { !["question", "kind", "driver", "errorWords"].contains($0.key) }
                     .map { Member($0.key, $0.value.withoutAdditions) }
             )
         case .array(let items): .array(items.map(\.withoutAdditions))

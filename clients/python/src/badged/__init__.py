@@ -27,6 +27,7 @@ from ._errors import (
 from ._records import MESSAGES, Event, Message, Prompt, Record, Step
 from ._secrets import wipe
 from ._terminal import ask_in_terminal, read_secret
+from ._texts import translated
 from ._workflow import AsyncWorkflow, Workflow
 from .messages import (
     AccessRights,
@@ -309,5 +310,6 @@ __all__ = [
     "connections",
     "connections_async",
     "read_secret",
+    "translated",
     "wipe",
 ]
