@@ -24,7 +24,7 @@ import Text
         /// The text of its QR code came from the client.
         case code(DeviceEngagement)
         /// It has shown its engagement to a reader, and goes on by Bluetooth.
-        case engaged(PhoneEngagement, reader: String)
+        case engaged(PhoneEngagement, MdocBluetoothOffer, reader: String)
         /// It has answered on a reader.
         case answered(Outcome)
     }
@@ -107,7 +107,7 @@ import Text
         if let engagement = request.engagement { return try await go(on: PhoneEngagement(qr: engagement)) }
         switch try await findPhone() {
         case .code(let engagement): return try await go(on: PhoneEngagement(qr: engagement))
-        case .engaged(let phone, let reader): return try await talk(to: phone, reader)
+        case .engaged(let phone, let offer, let reader): return try await talk(to: phone, offer, reader)
         case .answered(let outcome): return outcome
         }
     }
@@ -239,9 +239,9 @@ import Text
             lease.reader.ndef = .handover
             lease.update(PhoneProfile())
         }
-        if try bluetoothOffer(of: phone, ways) != nil {
+        if let offer = try bluetoothOffer(of: phone, ways) {
             lease.resetsAtEnd = false
-            return .engaged(phone, reader: lease.reader.name)
+            return .engaged(phone, offer, reader: lease.reader.name)
         }
         guard ways.contains(.nfc), phone.nfcLimits != nil else { throw await unsupported(phone) }
         return .answered(try await talkOverNFC(to: phone, lease))
@@ -335,7 +335,7 @@ import Text
     /// Goes on with an engagement from a QR code: over Bluetooth, or else over the reader on which the phone is put.
     private func go(on phone: PhoneEngagement) async throws(Failure) -> Outcome {
         let ways = try await availableWays()
-        if try bluetoothOffer(of: phone, ways) != nil { return try await talk(to: phone, nil) }
+        if let offer = try bluetoothOffer(of: phone, ways) { return try await talk(to: phone, offer, nil) }
         guard ways.contains(.nfc), phone.nfcLimits != nil else { throw await unsupported(phone) }
         code = phone
         requirements.hasEngagement = true
@@ -343,10 +343,12 @@ import Text
         return outcome
     }
 
-    private func talk(to phone: PhoneEngagement, _ reader: String?) async throws(Failure) -> Outcome {
-        guard let bluetooth, let offer = try await bluetoothOffer(of: phone, availableWays()) else {
-            throw .unsupported("Bluetooth is no longer available")
-        }
+    private func talk(
+        to phone: PhoneEngagement,
+        _ offer: MdocBluetoothOffer,
+        _ reader: String?
+    ) async throws(Failure) -> Outcome {
+        guard let bluetooth else { throw .badState }
         let found = try await interruptible { [self] () async throws(Failure) in
             do throws(Failure) {
                 return .answered(try await talk(to: phone, bluetooth, offer, reader))

@@ -139,6 +139,8 @@ import Text
         #expect(stage.phone.calls.contains("RegisterAdvertisement") == isCentral)
         #expect(stage.phone.calls.contains("StartDiscovery") == !isCentral)
         guard isCentral else { return #expect(stage.phone.states.first == [1]) }
+        // Before the decision how to go on, and for the adapter.
+        #expect(stage.phone.calls.count { $0 == "GetManagedObjects" } == 2)
         #expect(stage.phone.properties["Type"] == "peripheral")
         let code = try DeviceEngagement(qr: stage.phone.wallet.code)
         #expect(stage.phone.identOfReader == (try MdocSession.ident(code)))
