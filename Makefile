@@ -8,11 +8,13 @@ CHECKS = --explicit-target-dependency-import-check error
 # The build id connects a program with the debug symbols in its own Debian package. Programs are
 # optimised for size, since they stay in memory: the little that needs a fast processor is in
 # libraries. All symbols are bound at the start (-znow), and no program looks for libraries beside itself.
+# Each function has a section of its own, so that the linker drops those that nothing calls.
 # The debug symbols have no name of the folder or of its module cache, and the programs no hash of what the compiler read,
 # so that two folders make the same programs.
 RELEASE = -c release -Xswiftc -Osize --static-swift-stdlib -Xlinker --build-id=sha1 -Xlinker -znow \
 	--disable-local-rpath $(CHECKS) -Xswiftc -file-prefix-map -Xswiftc '$(CURDIR)=.' -Xcc '-ffile-prefix-map=$(CURDIR)=.' \
 	-Xswiftc -Xfrontend -Xswiftc -no-clang-module-breadcrumbs -Xswiftc -Xfrontend -Xswiftc -disable-incremental-llvm-codegen \
+	-Xswiftc -Xfrontend -Xswiftc -function-sections \
 	-Xlinker "$$(packaging/version --object)"
 # The debug symbols name the code of macros, which the compiler writes into TMPDIR.
 BUILD_RELEASE = mkdir -p .build/tmp && TMPDIR='$(CURDIR)/.build/tmp' $(SWIFT) build $(RELEASE)
