@@ -156,7 +156,7 @@ from .messages import (
     WorkflowContext,
 )
 
-__version__ = "0.2.0"
+__version__ = "0.3.0.dev0"
 
 __all__ = [
     "MESSAGES",
