@@ -11,46 +11,45 @@ struct GrowthTests {
     private static let corpus = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../Fuzz/corpus")
     /// Time below this counts as none, in seconds.
     private static let negligible = 0.02
-    private static let size = FullTables.areWanted ? 60_000 : 20_000
+    private static let size = 20_000
 
     /// The alphabets; without `FullTables.areWanted` those that have made parsers slow.
     private static let alphabets = FullTables.areWanted ? Growth.alphabets : Array(Growth.alphabets.prefix(12))
 
-    @Test(
-        "a text of twice the length takes at most 2.5 times as long",
-        .serialized,
-        arguments: fuzzTargets.keys.sorted()
-    )
-    func growth(name: String) throws {
+    @Test("a text of twice the length takes at most 2.5 times as long", arguments: fuzzTargets.keys.sorted())
+    func growth(name: String) async throws {
         let target = try #require(fuzzTargets[name])
         let folder = Self.corpus.appending(path: name)
-        let names = try FileManager.default.contentsOfDirectory(atPath: folder.path()).sorted()
+        let names = try FileManager.default.contentsOfDirectory(atPath: folder.path())
         let seeds = try names.map { Array(try Data(contentsOf: folder.appending(path: $0))) }
         // The longest seed has the most places for a text.
-        let chosen = FullTables.areWanted ? seeds : seeds.max { $0.count < $1.count }.map { [$0] } ?? []
-        for seed in chosen {
-            for place in Self.places(in: seed) {
-                for (alphabet, text) in Self.alphabets {
-                    func run(_ size: Int) {
-                        let input = seed[..<place] + Growth.run(of: text, bytes: size).utf8 + seed[place...]
-                        let findings = Findings()
-                        Findings.$current.withValue(findings) { Array(input).withUnsafeBytes { target($0) } }
-                    }
-                    guard Growth.time(runs: 1, { run(2 * Self.size) }) > Self.negligible else { continue }
-                    // A measurement on a busy machine is repeated.
-                    let isSlow = (0..<3).allSatisfy { _ in Growth.factor(from: Self.size, run) > Growth.limit }
-                    #expect(!isSlow, "\(alphabet) at \(place) of \(seed.count)")
-                    if isSlow { return }
+        let seed = seeds.max { $0.count < $1.count } ?? []
+        #expect(await Growth.measured { Self.slowPlace(in: seed, target) } == nil)
+    }
+
+    /// The first text and place that make a target slow.
+    private static func slowPlace(in seed: [UInt8], _ target: (UnsafeRawBufferPointer) -> Void) -> String? {
+        for place in places(in: seed) {
+            for (alphabet, text) in alphabets {
+                func run(_ size: Int) {
+                    let input = seed[..<place] + Growth.run(of: text, bytes: size).utf8 + seed[place...]
+                    let findings = Findings()
+                    Findings.$current.withValue(findings) { Array(input).withUnsafeBytes { target($0) } }
                 }
+                guard Growth.time(runs: 1, { run(2 * size) }) > negligible else { continue }
+                // A measurement on a busy machine is repeated.
+                let isSlow = (0..<3).allSatisfy { _ in Growth.factor(from: size, run) > Growth.limit }
+                if isSlow { return "\(alphabet) at \(place) of \(seed.count)" }
             }
         }
+        return nil
     }
 
     /// The start, and places behind a sign that may begin a text.
     private static func places(in seed: [UInt8]) -> [Int] {
         let signs = Set("\":>=\n[(, /<{".utf8)
         let places = [0] + seed.indices.dropFirst().filter { signs.contains(seed[$0 - 1]) } + [seed.count]
-        let limit = FullTables.areWanted ? 16 : 3
+        let limit = 3
         guard places.count > limit else { return places }
         return (0..<limit).map { places[$0 * (places.count - 1) / (limit - 1)] }
     }

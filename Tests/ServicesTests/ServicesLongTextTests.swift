@@ -82,7 +82,7 @@ struct LongTextTests {
     ]
 
     @Test("a text of twice the length takes at most 2.5 times as long", arguments: parsers.indices)
-    func growth(parser: Int) { #expect(Growth.slowAlphabets(Self.parsers[parser]) == []) }
+    func growth(parser: Int) async { #expect(await Growth.slowAlphabets(Self.parsers[parser]) == []) }
 
     @Test("a struct with many fields that are left out is too large, instead of slow")
     func extensions() throws {

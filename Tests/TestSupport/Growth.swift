@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import Dispatch
 import Glibc
 
 /// Measures whether work takes time in proportion to its input.
@@ -48,12 +49,24 @@ package enum Growth {
     /// The alphabets for which a parser takes longer than in proportion. With full tables there are more, and longer texts.
     package static func slowAlphabets(
         _ parser: (name: String, size: Int, parse: @Sendable (String) -> Void)
-    ) -> [String] {
+    ) async -> [String] {
         let size = FullTables.areWanted ? parser.size : min(parser.size, 20_000)
-        return alphabets.prefix(FullTables.areWanted ? .max : 15).compactMap { alphabet in
-            isInProportion(from: size, alphabet.text, parser.parse) ? nil : "\(parser.name): \(alphabet.name)"
+        return await measured {
+            alphabets.prefix(FullTables.areWanted ? .max : 15).compactMap { alphabet in
+                isInProportion(from: size, alphabet.text, parser.parse) ? nil : "\(parser.name): \(alphabet.name)"
+            }
         }
     }
+
+    /// Runs long measurements one after another on a thread of their own, so that those that run tasks remain for other
+    /// tests.
+    package static func measured<Value: Sendable>(_ work: @escaping @Sendable () -> Value) async -> Value {
+        await withCheckedContinuation { continuation in
+            queue.async { continuation.resume(returning: work()) }
+        }
+    }
+
+    private static let queue = DispatchQueue(label: "growth")
 
     /// The largest factor that work in proportion to its input may have.
     package static let limit = 2.5

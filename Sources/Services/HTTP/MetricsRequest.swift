@@ -44,7 +44,7 @@ package enum MetricsRequest {
     ///
     /// A web page can make its own name resolve to this computer (DNS rebinding), but Host still has that name.
     package static func answer(_ bytes: [UInt8]?, hosts: Set<String> = []) -> Answer {
-        guard let bytes, let head = Head(bytes) else { return .refused("400 Bad Request") }
+        guard let bytes, bytes.count <= maximumBytes, let head = Head(bytes) else { return .refused("400 Bad Request") }
         guard head.hosts.allSatisfy({ LoopbackSockets.areReached(by: $0) || hosts.contains($0) }) else {
             return .refused("403 Forbidden")
         }
