@@ -24,8 +24,8 @@ import Text
     /// The scan that shares the adapters; nil: there is none.
     package weak var scan: (any RadioScan)?
     private var uses: [Int: Use] = [:]
-    /// Fulfilled when a use ends, for those who wait for an adapter.
-    private var line: [OneShot<Void>] = []
+    /// Those who wait for an adapter.
+    private var line: [Waiter] = []
     /// The connections that are being established, by adapter.
     private var reservations: [Int: Int] = [:]
 
@@ -44,23 +44,30 @@ import Text
     /// Begins a use of the first of these adapters that is free, as soon as one is, in the order of the callers.
     /// - Returns: the adapter; nil: none was free in time, or the task was cancelled.
     package func wait(for use: Use, onOneOf adapters: [Int], within limit: Milliseconds) async -> Int? {
-        let deadline = Loop.now + limit
-        while true {
-            if let free = adapters.first(where: { begin(use, on: $0) == nil }) { return free }
-            guard !Task.isCancelled, Loop.now < deadline else { return nil }
-            let end = OneShot<Void>()
-            line.append(end)
-            let alarm = Loop.Alarm { end.fill(()) }
-            alarm.set(after: deadline - Loop.now)
-            await end.value(whenCancelled: ())
-            alarm.cancel()
-            line.removeAll { $0 === end }
-        }
+        if let free = adapters.first(where: { begin(use, on: $0) == nil }) { return free }
+        guard limit > 0 else { return nil }
+        let waiter = Waiter(use: use, adapters: adapters)
+        line.append(waiter)
+        let alarm = Loop.Alarm { waiter.turn.fill(nil) }
+        alarm.set(after: limit)
+        let adapter = await waiter.turn.value(whenCancelled: nil)
+        alarm.cancel()
+        line.removeAll { $0.turn === waiter.turn }
+        return adapter
     }
 
+    /// Ends a use. The adapter belongs to the next in line who wants it, at once: tasks may go on in another order.
     package func end(on adapter: Int) {
         uses[adapter] = nil
-        for waiting in line { waiting.fill(()) }
+        let next = line.first { $0.adapters.contains(adapter) && $0.turn.fill(adapter) }
+        if let next { uses[adapter] = next.use }
+    }
+
+    private struct Waiter {
+        let use: Use
+        let adapters: [Int]
+        /// The adapter; nil: none was free in time.
+        let turn = OneShot<Int?>()
     }
 
     /// Whether an adapter serves an opening or a session; nil: any adapter.
