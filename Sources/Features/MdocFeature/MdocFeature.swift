@@ -121,7 +121,7 @@ import Text
             guard let identity = identities[name] else {
                 throw Failure(
                     .wrongArgument,
-                    "identity must be the name of a section [mdoc NAME] of badged.conf: there is no \(name)",
+                    "identity must be a name in [mdoc] identities of badged.conf: there is no \(name)",
                     details: [JSON.Member("member", .string("identity"))]
                 )
             }
