@@ -222,6 +222,41 @@ import Testing
     }
 
     @Test(
+        "a pipe and a link get no data of a person, and nobody waits for a reader of a pipe",
+        arguments: [
+            ["document", "--portrait"], ["document", "--record"], ["mdoc", "--item", "portrait", "--portrait"],
+        ],
+        [("pipe", "it is a pipe"), ("link", "it is a symbolic link")]
+    )
+    func personal(arguments: [String], file: (name: String, reason: String)) async throws {
+        let folder = try TemporaryFolder()
+        let path = "\(folder.path)/\(file.name)"
+        if file.name == "pipe" { mkfifo(path, 0o600) } else { symlink("\(folder.path)/nothing", path) }
+        let program = try RunningProgram("badgectl", ["--socket", "/none/badged.sock"] + arguments + [path])
+        await program.ends(1, saying: "badgectl: error: cannot write \(path): \(file.reason)")
+    }
+
+    @Test("what others may read is replaced by a file of the user alone")
+    func replaced() throws {
+        let folder = try TemporaryFolder()
+        let path = "\(folder.path)/old"
+        try FileContent.write(Array("old".utf8), to: path)
+        chmod(path, 0o644)
+        try FileContent.writePersonal(Array("new".utf8), to: path)
+        var status = stat()
+        #expect(stat(path, &status) == 0 && status.st_mode & 0o777 == 0o600)
+        #expect(try FileContent.read(path, limit: 1024) == Array("new".utf8))
+    }
+
+    @Test("a pipe that nobody reads is refused at once")
+    func pipe() throws {
+        let folder = try TemporaryFolder()
+        let path = "\(folder.path)/pipe"
+        mkfifo(path, 0o600)
+        #expect(throws: CommandFailure.self) { try FileContent.create(path) }
+    }
+
+    @Test(
         "the help of a command with words after it",
         arguments: [
             "documents anchors", "mdoc anchors", "anchors import", "documents anchors import", "documents anchors list",

@@ -25,23 +25,62 @@ enum FileContent {
         }
     }
 
-    /// Opens a new file, or an old one without its content. Nobody else may read a new one.
+    /// Opens a new file, or an old one without its content. Nobody else may read a new one. A pipe that nobody reads is
+    /// refused: opening it would wait for a reader.
     static func create(_ path: String, flags: Int32 = 0) throws -> Int32 {
-        let file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | flags, 0o600)
-        guard file >= 0 else { throw cannotWrite(path) }
+        let file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NONBLOCK | flags, 0o600)
+        guard file >= 0 else {
+            throw errno == ENXIO ? cannotWrite(path, tr("nobody reads this pipe")) : cannotWrite(path)
+        }
+        _ = fcntl(file, F_SETFL, fcntl(file, F_GETFL) & ~O_NONBLOCK)
         return file
     }
 
     /// Checks before a long dialogue that its result can be written to a file.
     static func check(_ path: String) throws {
-        var status = stat()
-        let isThere = stat(path, &status) == 0
-        if isThere, status.st_mode & S_IFMT == S_IFDIR {
+        if mode(path) == S_IFDIR {
             errno = EISDIR
             throw cannotWrite(path)
         }
-        let folder = path.lastIndex(of: "/").map { String(path[...$0]) } ?? "."
-        guard access(isThere ? path : folder, isThere ? W_OK : W_OK | X_OK) == 0 else { throw cannotWrite(path) }
+        let isThere = mode(path) != nil
+        guard access(isThere ? path : folder(of: path), isThere ? W_OK : W_OK | X_OK) == 0 else {
+            throw cannotWrite(path)
+        }
+    }
+
+    /// Checks before a dialogue that `writePersonal` can write its result.
+    static func checkPersonal(_ path: String) throws {
+        switch linkMode(path) {
+        case S_IFLNK: throw cannotWrite(path, tr("it is a symbolic link"))
+        case S_IFIFO: throw cannotWrite(path, tr("it is a pipe"))
+        // The file is replaced.
+        case S_IFREG: guard access(folder(of: path), W_OK | X_OK) == 0 else { throw cannotWrite(path) }
+        default: try check(path)
+        }
+    }
+
+    /// Writes data of a person to a file that nobody else may read. An old file is replaced, since others may read it.
+    static func writePersonal(_ bytes: [UInt8], to path: String) throws {
+        try checkPersonal(path)
+        let mode = linkMode(path)
+        if mode == S_IFREG { unlink(path) }
+        let file = try create(path, flags: O_NOFOLLOW | (mode == nil || mode == S_IFREG ? O_EXCL : 0))
+        defer { close(file) }
+        try append(bytes, file, path)
+    }
+
+    private static func folder(of path: String) -> String { path.lastIndex(of: "/").map { String(path[...$0]) } ?? "." }
+
+    /// The kind of file, nil if there is none.
+    private static func mode(_ path: String) -> mode_t? {
+        var status = stat()
+        return stat(path, &status) == 0 ? status.st_mode & S_IFMT : nil
+    }
+
+    /// The same, of a link itself.
+    private static func linkMode(_ path: String) -> mode_t? {
+        var status = stat()
+        return lstat(path, &status) == 0 ? status.st_mode & S_IFMT : nil
     }
 
     /// Writes all of the bytes to the end of a file.
@@ -50,14 +89,15 @@ enum FileContent {
     }
 
     /// Writes a file.
-    static func write(_ bytes: [UInt8], to path: String, flags: Int32 = 0) throws {
-        let file = try create(path, flags: flags)
+    static func write(_ bytes: [UInt8], to path: String) throws {
+        let file = try create(path)
         defer { close(file) }
         try append(bytes, file, path)
     }
 
-    private static func cannotWrite(_ path: String) -> CommandFailure {
-        CommandFailure(tr("cannot write \(path): \(DaemonWords.text(errorText()))"), hint: tr("name another file"))
+    private static func cannotWrite(_ path: String, _ reason: String? = nil) -> CommandFailure {
+        let said = reason ?? DaemonWords.text(errorText())
+        return CommandFailure(tr("cannot write \(path): \(said)"), hint: tr("name another file"))
     }
 
     private static let notAFile = Phrase("it is neither a file nor a pipe")

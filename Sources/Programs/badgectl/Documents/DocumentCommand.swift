@@ -70,9 +70,9 @@ enum DocumentCommand {
             guard groups?.contains(2) != false else {
                 throw CommandFailure(usage: tr("--portrait needs group 2"), hint: tr("2 must be in --groups"))
             }
-            try FileContent.check(path)
+            try FileContent.checkPersonal(path)
         }
-        if let path = invocation.value(of: .record) { try FileContent.check(path) }
+        if let path = invocation.value(of: .record) { try FileContent.checkPersonal(path) }
         let verdict = Mutex(ExitStatus.failed)
         try await WorkflowRun.run(invocation, notDone: tr("no document was read")) { workflow in
             let result = try await workflow.connection.readDocument(
@@ -136,18 +136,18 @@ enum DocumentCommand {
             guard let portrait = result.portrait else {
                 throw CommandFailure(tr("the document has shown no picture"), hint: tr("2 must be in --groups"))
             }
-            try FileContent.write(portrait.data, to: path, flags: O_NOFOLLOW)
+            try FileContent.writePersonal(portrait.data, to: path)
         }
         if let path = invocation.value(of: .record) {
-            try FileContent.write(Array(result.recording.text.utf8), to: path, flags: O_NOFOLLOW)
+            try FileContent.writePersonal(Array(result.recording.text.utf8), to: path)
         }
         guard let folder = invocation.value(of: .files) else { return }
         for group in result.groups {
             guard let content = group.content else { continue }
-            try FileContent.write(content, to: "\(folder)/DG\(group.number).bin", flags: O_NOFOLLOW)
+            try FileContent.writePersonal(content, to: "\(folder)/DG\(group.number).bin")
         }
         for file in result.files where fileNames.contains(file.name) {
-            try FileContent.write(file.content, to: "\(folder)/\(file.name).bin", flags: O_NOFOLLOW)
+            try FileContent.writePersonal(file.content, to: "\(folder)/\(file.name).bin")
         }
     }
 

@@ -79,7 +79,7 @@ enum MdocCommand {
             case "none": .unsigned
             case let name?: .named(name)
             }
-        if let path = invocation.value(of: .portrait) { try FileContent.check(path) }
+        if let path = invocation.value(of: .portrait) { try FileContent.checkPersonal(path) }
         let verdict = Mutex(ExitStatus.failed)
         try await WorkflowRun.run(invocation, notDone: tr("no phone was read")) { workflow in
             let result = try await workflow.connection.readMdoc(
@@ -174,6 +174,6 @@ enum MdocCommand {
         guard let data = portrait?.value["data"]?.string.flatMap({ Base64.standard.decode($0) }) else {
             throw CommandFailure(tr("the phone has shown no picture"), hint: tr("portrait must be in --item"))
         }
-        try FileContent.write(data, to: path, flags: O_NOFOLLOW)
+        try FileContent.writePersonal(data, to: path)
     }
 }
