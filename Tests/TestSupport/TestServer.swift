@@ -110,6 +110,12 @@ package import VirtualEID
     /// What the log has at the default level.
     package var notices: [String] { log.lines.filter { $0.level <= .notice }.map(\.text) }
 
+    /// Takes the card out of a virtual reader, and returns when badged has seen it: before, SET_CARD would be ignored.
+    package func removeCard(from reader: String) async {
+        await readers?.removeCard(from: reader)
+        while registry.shownCard(in: reader) != nil { await registry.nextChange() }
+    }
+
     /// Connects a client that the server already serves.
     package func connect() throws -> TestClient {
         let (own, client) = try pair()

@@ -276,7 +276,7 @@ import Text
         _ = await stage.client.ask(#"{"cmd":"RUN_READ_MDOC","ageOver":18}"#, "INSERT_CARD")
         await stage.client.send(#"{"cmd":"SET_CARD","name":"Simulator","card":{"kind":"shared"}}"#)
         while let status = await stage.client.next("STATUS"), status["step"] != .string("connecting") {}
-        await stage.server.readers?.removeCard(from: "Simulator")
+        await stage.server.removeCard(from: "Simulator")
         let end = await stage.client.next("MDOC")
         #expect(end?["verdict"] == .string("genuine"), "\(String(describing: end))")
         #expect(end?["transport"] == .string("bleCentral"))

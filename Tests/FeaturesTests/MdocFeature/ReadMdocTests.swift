@@ -75,7 +75,7 @@ import VirtualTaps
 
         /// Takes the phone away, and puts it back.
         func liftAndTap() async {
-            await server.readers?.removeCard(from: "Simulator")
+            await server.removeCard(from: "Simulator")
             await tapAgain()
         }
 

@@ -127,7 +127,7 @@ import WalletFeature
 
     /// Takes the card out of the reader and away.
     func remove() async throws {
-        await server.readers?.removeCard(from: "Simulator")
+        await server.removeCard(from: "Simulator")
     }
 
     func card() async throws -> VirtualCard {
