@@ -44,7 +44,8 @@ class Texts(unittest.TestCase):
     def test_template(self) -> None:
         """A text without a phrase is its own template; what is no text is empty."""
         self.assertEqual(self.told("begin again"), "noch einmal beginnen")
-        for text in [None, 7, [], {}, ""]:
+        wrong: list[object] = [None, 7, [], {}, ""]
+        for text in wrong:
             self.assertEqual(self.told(text, away("x")), "")
         self.assertEqual(badged.translated({}, "error", german), "")
 
