@@ -225,8 +225,8 @@ package final class DeviceMonitor: Sendable {
 
     // MARK: - Boards
 
-    /// How long a board may take to end its search.
-    private static let stopTime = DispatchTimeInterval.seconds(10)
+    /// How long a board may take to end its search. A silent one needs some seconds, more on a busy machine.
+    private static let stopTime = DispatchTimeInterval.seconds(60)
 
     private func record(_ reader: String, _ library: NFCLibrary) -> Result<CardAnswer, CardError> {
         guard let board = state.withLock({ state in state.boards.first { $0.reader == reader } }) else {
