@@ -1,5 +1,5 @@
-import Bluetooth
 // SPDX-License-Identifier: GPL-3.0-or-later
+import Bluetooth
 import Text
 
 /// The faults of a scan through bluetoothd.

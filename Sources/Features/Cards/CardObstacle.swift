@@ -1,5 +1,5 @@
-package import ISO7816
 // SPDX-License-Identifier: GPL-3.0-or-later
+package import ISO7816
 package import Text
 
 /// The reason why a workflow still waits although there is a card or a reader. INSERT_CARD reports each one once.

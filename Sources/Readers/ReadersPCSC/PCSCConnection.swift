@@ -15,7 +15,7 @@ final class PCSCConnection: CardConnection {
 
     /// How long a card may take to answer after CANCEL, in milliseconds. Neither pcscd nor each of its drivers has a time
     /// limit.
-    private static let patience: Int64 = 5000
+    private static let waitAfterCancel: Int64 = 5000
 
     /// `report` is called when the connection is given up while the card has not answered, and when it has.
     init(thread: JobQueue, link: CardLink, report: @escaping @Sendable (_ isHeld: Bool) -> Void) {
@@ -29,7 +29,7 @@ final class PCSCConnection: CardConnection {
     /// Sends a command. A cancelled task waits for the answer of a card for some seconds more. A card that is mute then is
     /// in use until it answers or leaves, and is reset.
     func transmit(_ command: CommandAPDU) async throws(CardError) -> ResponseAPDU {
-        if let answer = await thread.run(afterCancel: Self.patience, { [link] in link.transmit(command) }) {
+        if let answer = await thread.run(afterCancel: Self.waitAfterCancel, { [link] in link.transmit(command) }) {
             return try answer.get()
         }
         if !isOver.exchange(true, ordering: .relaxed) {

@@ -1,5 +1,5 @@
-import Glibc
 // SPDX-License-Identifier: GPL-3.0-or-later
+import Glibc
 import Text
 
 /// A network interface of this host, and where announcements reach all hosts of its network.

@@ -1,5 +1,5 @@
-package import EID
 // SPDX-License-Identifier: GPL-3.0-or-later
+package import EID
 package import Text
 
 /// A certificate of a country authority whose fingerprint is built into the program.

@@ -1,5 +1,5 @@
-import HTTP
 // SPDX-License-Identifier: GPL-3.0-or-later
+import HTTP
 import TestSupport
 import Testing
 import Text

@@ -1,5 +1,5 @@
-import CSecp256k1
 // SPDX-License-Identifier: GPL-3.0-or-later
+import CSecp256k1
 package import Crypto
 package import Text
 

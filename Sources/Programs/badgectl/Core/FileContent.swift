@@ -69,7 +69,10 @@ enum FileContent {
         try append(bytes, file, path)
     }
 
-    private static func folder(of path: String) -> String { path.lastIndex(of: "/").map { String(path[...$0]) } ?? "." }
+    private static func folder(of path: String) -> String {
+        let end = path.utf8.lastIndex(of: UInt8(ascii: "/"))
+        return end.map { String(decoding: path.utf8[...$0], as: UTF8.self) } ?? "."
+    }
 
     /// The kind of file, nil if there is none.
     private static func mode(_ path: String) -> mode_t? {
