@@ -14,7 +14,7 @@ struct MdocRequest {
         case unsigned
     }
 
-    private static let documentForm = "a list of 1 to 16 objects with docType and items, each docType once"
+    private static let documentForm = "a list of 1 to 16 objects with docType and items"
     private static let documentCounts = 1...16
     private static let namespaceCounts = 1...16
     private static let elementCounts = 1...128
@@ -39,8 +39,14 @@ struct MdocRequest {
         case (_?, true): throw Failure(.wrongArgument, "Parameter 'ageOver' excludes parameter 'documents'")
         case (let age?, false): request = MobileDocument.request(ageOver: age)
         case (nil, _):
-            let documents = try arguments.required("documents", Self.documentForm, Self.documents)
-            request = DeviceRequest(documents: documents)
+            guard let documents = arguments["documents"] else {
+                throw arguments.missing("documents", "\(Self.documentForm), unless there is ageOver")
+            }
+            do throws(MisplacedValue) {
+                request = DeviceRequest(documents: try Self.documents(documents))
+            } catch {
+                throw arguments.wrong("documents", at: error.place, error.form)
+            }
         }
         readerName = try arguments.optionalText("reader", 1...255)
         engagement = arguments.has("engagement") ? try Self.engagement(arguments, "engagement") : nil
@@ -70,39 +76,72 @@ struct MdocRequest {
 
     // MARK: documents
 
-    private static func documents(_ json: JSON) -> [DeviceRequest.Document]? {
-        guard let list = json.array, documentCounts.contains(list.count) else { return nil }
-        let documents = list.compactMap(document)
-        guard documents.count == list.count, Set(documents.map(\.docType)).count == list.count else { return nil }
+    /// A place in `documents`, and what must be there.
+    private struct MisplacedValue: Error {
+        let place: String
+        let form: String
+
+        init(_ place: String, _ form: String) { (self.place, self.form) = (place, form) }
+    }
+
+    private static func documents(_ json: JSON) throws(MisplacedValue) -> [DeviceRequest.Document] {
+        guard let list = json.array, documentCounts.contains(list.count) else {
+            throw MisplacedValue("", documentForm)
+        }
+        var documents: [DeviceRequest.Document] = []
+        for (index, entry) in list.enumerated() {
+            let document = try document(entry, "[\(index)]")
+            guard !documents.contains(where: { $0.docType == document.docType }) else {
+                throw MisplacedValue("[\(index)].docType", "another one than those before")
+            }
+            documents.append(document)
+        }
         return documents
     }
 
-    private static func document(_ json: JSON) -> DeviceRequest.Document? {
-        guard let docType = name(json["docType"]), let members = json["items"]?.members,
-            namespaceCounts.contains(members.count)
-        else { return nil }
-        let namespaces = members.compactMap { member -> DeviceRequest.Namespace? in
-            guard let name = name(.string(member.key)), let list = member.value.array,
-                elementCounts.contains(list.count)
-            else { return nil }
-            let elements = list.compactMap(element)
-            guard elements.count == list.count, Set(elements.map(\.name)).count == list.count else { return nil }
-            return DeviceRequest.Namespace(name: name, elements: elements)
+    private static func document(_ json: JSON, _ place: String) throws(MisplacedValue) -> DeviceRequest.Document {
+        let docType = try name(json["docType"], "\(place).docType")
+        guard let members = json["items"]?.members, namespaceCounts.contains(members.count) else {
+            throw MisplacedValue("\(place).items", "an object with 1 to 16 namespaces")
         }
-        guard namespaces.count == members.count, Set(namespaces.map(\.name)).count == members.count else { return nil }
+        var namespaces: [DeviceRequest.Namespace] = []
+        for member in members {
+            guard let name = text(.string(member.key)), !namespaces.contains(where: { $0.name == name }) else {
+                throw MisplacedValue("\(place).items", "an object with names of 1 to 255 bytes, each once")
+            }
+            let elements = try elements(member.value, "\(place).items.\(name)")
+            namespaces.append(DeviceRequest.Namespace(name: name, elements: elements))
+        }
         return DeviceRequest.Document(docType: docType, namespaces: namespaces)
     }
 
-    private static func element(_ json: JSON) -> DeviceRequest.Element? {
-        guard let name = name(json["name"]) else { return nil }
-        switch json["retain"] {
-        case nil, .null: return DeviceRequest.Element(name: name)
-        case .bool(let isRetained): return DeviceRequest.Element(name: name, isRetained: isRetained)
-        default: return nil
+    private static func elements(_ json: JSON, _ place: String) throws(MisplacedValue) -> [DeviceRequest.Element] {
+        guard let list = json.array, elementCounts.contains(list.count) else {
+            throw MisplacedValue(place, "a list of 1 to 128 objects with name")
         }
+        var names: Set<String> = []
+        var elements: [DeviceRequest.Element] = []
+        for (index, entry) in list.enumerated() {
+            let place = "\(place)[\(index)]"
+            let name = try name(entry["name"], "\(place).name")
+            guard names.insert(name).inserted else {
+                throw MisplacedValue("\(place).name", "another one than those before")
+            }
+            switch entry["retain"] {
+            case nil, .null: elements.append(DeviceRequest.Element(name: name))
+            case .bool(let isRetained): elements.append(DeviceRequest.Element(name: name, isRetained: isRetained))
+            default: throw MisplacedValue("\(place).retain", "true or false")
+            }
+        }
+        return elements
     }
 
-    private static func name(_ json: JSON?) -> String? {
+    private static func name(_ json: JSON?, _ place: String) throws(MisplacedValue) -> String {
+        guard let name = text(json) else { throw MisplacedValue(place, "a text of 1 to 255 bytes") }
+        return name
+    }
+
+    private static func text(_ json: JSON?) -> String? {
         guard let text = json?.string, nameCounts.contains(text.utf8.count), !text.utf8.contains(0) else { return nil }
         return text
     }

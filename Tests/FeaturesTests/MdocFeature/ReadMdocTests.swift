@@ -563,21 +563,32 @@ import VirtualTaps
     // MARK: Arguments
 
     @Test(
-        "wrong arguments are refused before anything is sent",
+        "wrong arguments are refused before anything is sent, and the text names the place",
         arguments: [
-            "", #","ageOver":0"#, #","ageOver":100"#, #","ageOver":18,"documents":[]"#, #","documents":[]"#,
-            #","documents":[{"docType":"a"}]"#, #","documents":[{"docType":"a","items":{}}]"#,
-            #","documents":[{"docType":"a","items":{"b":[]}}]"#,
-            #","documents":[{"docType":"a","items":{"b":[{"name":"c","retain":1}]}}]"#,
-            #","documents":[{"docType":"a","items":{"b":[{"name":"c"},{"name":"c"}]}}]"#,
-            #","ageOver":18,"timeout":9"#, #","ageOver":18,"timeout":301"#, #","ageOver":18,"transports":["wifi"]"#,
-            #","ageOver":18,"engagement":"x""#, #","ageOver":18,"identity":"nobody""#, #","ageOver":18,"raw":1"#,
+            ("", "unless there is ageOver"), (#","ageOver":0"#, "ageOver"), (#","ageOver":100"#, "ageOver"),
+            (#","ageOver":18,"documents":[]"#, "'ageOver' excludes"), (#","documents":[]"#, "documents must be"),
+            (#","documents":[{"items":{}}]"#, "documents[0].docType"),
+            (#","documents":[{"docType":"a"}]"#, "documents[0].items must be"),
+            (#","documents":[{"docType":"a","items":{}}]"#, "documents[0].items must be"),
+            (#","documents":[{"docType":"a","items":{"":[{"name":"c"}]}}]"#, "documents[0].items must be"),
+            (#","documents":[{"docType":"a","items":{"b":[]}}]"#, "documents[0].items.b must be a list"),
+            (#","documents":[{"docType":"a","items":{"b":[{"name":"c"},{}]}}]"#, "documents[0].items.b[1].name"),
+            (#","documents":[{"docType":"a","items":{"b":[{"name":"c","retain":1}]}}]"#, "items.b[0].retain"),
+            (#","documents":[{"docType":"a","items":{"b":[{"name":"c"},{"name":"c"}]}}]"#, "items.b[1].name"),
+            (
+                #","documents":[{"docType":"a","items":{"b":[{"name":"c"}]}},{"docType":"a","items":{"b":[{"name":"c"}]}}]"#,
+                "documents[1].docType must be another one"
+            ),
+            (#","ageOver":18,"timeout":9"#, "timeout"), (#","ageOver":18,"timeout":301"#, "timeout"),
+            (#","ageOver":18,"transports":["wifi"]"#, "transports"), (#","ageOver":18,"engagement":"x""#, "engagement"),
+            (#","ageOver":18,"identity":"nobody""#, "identity"), (#","ageOver":18,"raw":1"#, "raw"),
         ]
     )
-    func arguments(members: String) async throws {
+    func arguments(members: String, place: String) async throws {
         let stage = try await Stage()
         let end = await stage.client.ask(#"{"cmd":"RUN_READ_MDOC"\#(members)}"#, "MDOC")
         #expect(["InvalidParameter", "MissingParameter"].contains(end?["error"]?.string), "\(String(describing: end))")
+        #expect(end?["message"]?.string?.contains(place) == true, "\(String(describing: end))")
     }
 
     @Test(

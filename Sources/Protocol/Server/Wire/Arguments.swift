@@ -39,9 +39,9 @@ package struct Arguments {
 
     // MARK: Errors
 
-    /// The failure for a member whose value is wrong.
-    package func wrong(_ name: StaticString, _ form: String) -> Failure {
-        Failure(.wrongArgument, Phrase(verbatim: "\(name) must be \(form)"), details: Self.details(name))
+    /// The failure for a member whose value is wrong, or wrong at a place inside of it, such as `[0].docType`.
+    package func wrong(_ name: StaticString, at place: String = "", _ form: String) -> Failure {
+        Failure(.wrongArgument, Phrase(verbatim: "\(name)\(place) must be \(form)"), details: Self.details(name))
     }
 
     /// The failure for a member that is missing.
