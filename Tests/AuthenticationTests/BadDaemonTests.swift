@@ -335,17 +335,17 @@ struct BadDaemonTests {
     @Test(
         "BadgedClient: an unreadable question or result is an error, and the workflow is cancelled",
         arguments: [
-            (#"{"msg":"ENTER_PIN"}"#, "ENTER_PIN without a usable reader", true),
-            (#"{"msg":"ENTER_CAN","reader":{}}"#, "ENTER_CAN without a usable reader", true),
-            (#"{"msg":"ENTER_TELEPATHY","reader":{"name":"R"}}"#, "", false),
-            (#"{"msg":"ACCESS_RIGHTS","chat":5}"#, "ACCESS_RIGHTS without a usable chat", true),
-            (#"{"msg":"PAUSE"}"#, "PAUSE without a usable cause", true),
-            (#"{"msg":"CHANGE_PIN","success":"yes"}"#, "CHANGE_PIN without a usable success", false),
-            (#"{"msg":"AUTH","result":{}}"#, "AUTH without a usable result", false),
-            (#"{"msg":"READER"}"#, "", false), (#"{"msg":"TELEPATHY"}"#, "", false), ("{}", "", false),
+            (#"{"msg":"ENTER_PIN"}"#, MalformedLine.unusable(member: "reader", of: "ENTER_PIN"), true),
+            (#"{"msg":"ENTER_CAN","reader":{}}"#, .unusable(member: "reader", of: "ENTER_CAN"), true),
+            (#"{"msg":"ENTER_TELEPATHY","reader":{"name":"R"}}"#, nil, false),
+            (#"{"msg":"ACCESS_RIGHTS","chat":5}"#, .unusable(member: "chat", of: "ACCESS_RIGHTS"), true),
+            (#"{"msg":"PAUSE"}"#, .unusable(member: "cause", of: "PAUSE"), true),
+            (#"{"msg":"CHANGE_PIN","success":"yes"}"#, .unusable(member: "success", of: "CHANGE_PIN"), false),
+            (#"{"msg":"AUTH","result":{}}"#, .unusable(member: "result", of: "AUTH"), false),
+            (#"{"msg":"READER"}"#, nil, false), (#"{"msg":"TELEPATHY"}"#, nil, false), ("{}", nil, false),
         ]
     )
-    func unreadable(message: String, cause: String, isCancelled: Bool) async throws {
+    func unreadable(message: String, cause: MalformedLine?, isCancelled: Bool) async throws {
         let peer = try ScriptedPeer { peer in
             peer.command("RUN_CHANGE_PIN")
             peer.send(message)
@@ -354,12 +354,12 @@ struct BadDaemonTests {
         }
         let badged = try await DaemonConnection.connect(to: peer.path)
         let user = ObservingUser()
-        if cause.isEmpty {
+        if let cause {
+            await #expect(throws: ClientError.malformed(cause)) { try await badged.changePIN(user: user) }
+        } else {
             // The user gets the unknown message, and the workflow continues.
             #expect(try await badged.changePIN(user: user).success == false)
             #expect(user.names.withLock { $0.count } == 1)
-        } else {
-            await #expect(throws: ClientError.malformed(cause)) { try await badged.changePIN(user: user) }
         }
         badged.close()
         #expect(await peer.commands() == ["RUN_CHANGE_PIN"] + (isCancelled ? ["CANCEL"] : []))

@@ -132,15 +132,21 @@ extension Failure {
 /// The parsers throw it whose callers only report the words. A parser whose callers act on the reason has a type of its
 /// own.
 package struct Malformed: Error, Sendable, Equatable, CustomStringConvertible {
-    /// Words for a person or the log, which name the place of the fault. They hold no secret.
-    package let text: String
+    /// For a person or the log, with the place of the fault. It holds no secret.
+    package let words: Phrase
 
-    package init(_ text: String) { self.text = text }
+    package init(_ words: Phrase) { self.words = words }
+
+    /// A fault that is told in English only.
+    package init(_ text: String) { words = Phrase(verbatim: text) }
+
+    /// The words in English.
+    package var text: String { words.description }
 
     package var description: String { text }
 
     /// The same fault, at a place inside of something else.
-    package func at(_ place: String) -> Malformed { Malformed("\(place): \(text)") }
+    package func at(_ place: String) -> Malformed { Malformed("\(place): \(words)" as Phrase) }
 
     /// Reads something inside of something else: a fault names the place.
     package static func at<Value: ~Copyable>(

@@ -24,7 +24,7 @@ public struct MPinSession: Sendable {
         } else {
             json = try await request(call.command, call.members)
         }
-        guard let status = MpinStatus(json) else { throw .malformed("MPIN_RESULT without a usable status") }
+        guard let status = MpinStatus(json) else { throw .malformed(.unusable(member: "status", of: "MPIN_RESULT")) }
         return try call.read(status, json)
     }
 

@@ -38,11 +38,11 @@ package enum BTSnoop {
         in file: Span<UInt8>,
         _ body: (_ time: Int64, _ adapter: Int, _ event: Range<Int>) -> Void
     ) throws(Malformed) -> Bool {
-        guard file.count >= headerLength else { throw Malformed("no btsnoop file") }
-        for (index, byte) in magic.enumerated() where file[index] != byte { throw Malformed("no btsnoop file") }
+        guard file.count >= headerLength else { throw Malformed(Phrase("no btsnoop file")) }
+        for (index, byte) in magic.enumerated() where file[index] != byte { throw Malformed(Phrase("no btsnoop file")) }
         let number = uint32(file, 12)
         guard let link = DataLink(rawValue: number) else {
-            throw Malformed("the data link \(number) is unknown, not 1001, 1002 or 2001")
+            throw Malformed(Phrase("the data link \(number) is unknown, not 1001, 1002 or 2001"))
         }
         var position = headerLength
         while position < file.count {

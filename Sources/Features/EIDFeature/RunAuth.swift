@@ -139,8 +139,7 @@ extension ECardResult {
     /// `message` for a person. What a server has written is a quotation, so that nobody takes it for words of badged.
     var words: Phrase? {
         guard let message else { return nil }
-        guard origin == .server else { return Phrase(stringLiteral: message) }
-        return "The service says: \(message.quoted())"
+        return origin == .server ? "The service says: \(message.description.quoted())" : message
     }
 }
 
@@ -159,6 +158,7 @@ struct AuthEndedMessage: Message {
             // The language of `message` and `description`.
             if minor != nil || end.result.message != nil { result.member("language", "en") }
             if let reason = end.reason { result.member("reason", reason.rawValue) }
+            if let network = end.result.network { result.member("network", network.rawValue) }
         }
         if let url = end.url { object.member("url", url) }
         object.member("sent", end.sent.state.rawValue)

@@ -48,7 +48,7 @@ struct Issuer: Sendable {
         var code = invitation
         if code.hasPrefix("https://") || code.hasPrefix("http://") {
             guard case .web(let address) = settings.place, code.hasPrefix(Self.base(address) + "invitations/") else {
-                throw Failure(.notSupported, "closedService: \(Phrase("the address is not that of [keys] issuer"))")
+                throw Failure.closedService(Phrase("the address is not that of [keys] issuer"))
             }
             code = String(code.dropFirst(Self.base(address).count + "invitations/".count))
         }
@@ -67,7 +67,7 @@ struct Issuer: Sendable {
             )
         }
         guard settings.place != nil else {
-            throw Failure(.notSupported, "closedService: \(Phrase("no issuer is configured; set [keys] issuer"))")
+            throw Failure.closedService(Phrase("no issuer is configured; set [keys] issuer"))
         }
         return code
     }

@@ -57,9 +57,17 @@ extension Failure {
         }
     }
 
+    /// The service of HID that hands out keys is closed to badged, and no other issuer answers.
+    static func closedService(_ text: Phrase) -> Failure {
+        var failure = Failure(.notSupported, text)
+        failure.details = [JSON.Member("reason", .string("closedService"))]
+        return failure
+    }
+
     func write(to object: inout JSONWriter) {
         object.member("error", keyCode.rawValue)
         object.member("code", keyCode.code)
         object.member("description", message)
+        if keyCode == .notSupported, let reason = self["reason"]?.string { object.member("reason", reason) }
     }
 }

@@ -174,7 +174,7 @@ extension KeyFeature {
         _ body: @Loop (Issuer.Connection) async throws(Failure) -> Value
     ) async throws(Failure) -> Value {
         guard let connection = issuer.connect() else {
-            throw Failure(.notSupported, "closedService: \(Phrase("no issuer is configured; set [keys] issuer"))")
+            throw Failure.closedService(Phrase("no issuer is configured; set [keys] issuer"))
         }
         let alarm = Loop.Alarm { connection.close() }
         alarm.set(after: Int64(issuer.settings.timeout / .milliseconds(1)))

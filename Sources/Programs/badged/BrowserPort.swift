@@ -32,7 +32,7 @@ import Text
         didSet { program?.heartbeat.isNeeded = !sessions.isEmpty }
     }
     /// Why badged-activation does not run, until it may be started again.
-    private(set) var fault: String?
+    private(set) var fault: Phrase?
 
     /// A run of badged-activation.
     private struct Run {
@@ -126,7 +126,7 @@ import Text
     }
 
     /// Ends badged-activation, also one that has sent an invalid message: it would keep the listening sockets.
-    private func end(_ reason: String) {
+    private func end(_ reason: Phrase) {
         guard let program else { return }
         self.program = nil
         program.heartbeat.stop()
@@ -187,12 +187,12 @@ import Text
     /// does not answer is ended, as when it is stopped or runs without end: it would keep all browsers waiting.
     func currentFault() async -> Phrase? {
         _ = await program?.heartbeat.answers()
-        return fault.map(Phrase.init(verbatim:))
+        return fault
     }
 
     /// Waits for the next connection, which starts the program again. The pause limits the restarts of a program that
     /// ends at once.
-    private func programEnded(_ reason: String) {
+    private func programEnded(_ reason: Phrase) {
         nextCheck.cancel()
         for watcher in watchers { watcher.cancel() }
         watchers = []

@@ -261,8 +261,8 @@ import WalletFeature
         }
     }
 
-    private func browsersFail(_ cause: Phrase, _ hint: Phrase) {
-        browsers.fault = (cause, hint)
+    private func browsersFail(_ cause: Phrase, _ hint: Phrase, missing package: String? = nil) {
+        browsers.fault = (cause, hint, package)
         Log.error("browsers are not served: \(cause); hint: \(hint)")
     }
 
@@ -275,7 +275,8 @@ import WalletFeature
         guard configuration.isActivationEnabled else { return }
         // A Debian package of its own contains it.
         guard ChildProcess.path(of: "badged-activation") != nil else {
-            return browsersFail("badged-activation is missing", "apt install badged-activation")
+            let package = "badged-activation"
+            return browsersFail("badged-activation is missing", "apt install badged-activation", missing: package)
         }
         let isTried = OneShot<Void>()
         Task { @Loop in

@@ -54,12 +54,15 @@ import Text
     let commands: [CommandSpec] = []
     var port: BrowserPort?
     /// Why there is no port.
-    var fault: (cause: Phrase, advice: Phrase)?
+    var fault: (cause: Phrase, advice: Phrase, missingPackage: String?)?
 
     private static let name = "browserPort"
 
     func health() async -> [HealthCheck] {
-        if let fault { return [HealthCheck(Self.name, ok: false, cause: fault.cause, advice: fault.advice)] }
+        if let fault {
+            let facts = fault.missingPackage.map { [HealthCheck.Fact("missingPackage", $0)] } ?? []
+            return [HealthCheck(Self.name, ok: false, cause: fault.cause, advice: fault.advice, facts: facts)]
+        }
         guard let port else { return [] }
         guard let fault = await port.currentFault() else { return [HealthCheck(Self.name, ok: true)] }
         return [

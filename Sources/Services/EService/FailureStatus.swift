@@ -1,19 +1,35 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import HTTP
+package import Text
 
 /// What went wrong: finer than the minor result, coarser than the failure reason.
-package struct FailureStatus: Sendable, Hashable {
+package struct FailureStatus: Sendable, Equatable {
     package let minor: ResultMinor
-    /// Says in one English sentence what happened.
-    package let message: String
+    /// Says in one sentence what happened.
+    package let message: Phrase
+    /// What is wrong with badged-network; nil when it did its work.
+    package let network: NetworkFault?
 
-    private init(_ minor: ResultMinor, _ message: String) { (self.minor, self.message) = (minor, message) }
+    package enum NetworkFault: String, Sendable {
+        /// It does not run.
+        case unavailable
+        /// It failed during a request.
+        case lost
+    }
+
+    private init(_ minor: ResultMinor, _ message: Phrase, _ network: NetworkFault? = nil) {
+        self.minor = minor
+        self.message = message
+        self.network = network
+    }
 
     /// There is no trusted connection to the service.
-    private static func channel(_ message: String) -> Self { Self(.trustedChannelEstablishmentFailed, message) }
+    private static func channel(_ message: Phrase, _ network: NetworkFault? = nil) -> Self {
+        Self(.trustedChannelEstablishmentFailed, message, network)
+    }
 
     /// The certificates of the service are not accepted.
-    private static func certificates(_ message: String) -> Self { Self(.invalidCertificatePath, message) }
+    private static func certificates(_ message: Phrase) -> Self { Self(.invalidCertificatePath, message) }
 
     package static let unknown = Self(.unknownError, "An unknown error occurred.")
     package static let wrongLength = Self(.unknownError, "The reader cannot carry commands of extended length.")
@@ -62,11 +78,11 @@ package struct FailureStatus: Sendable, Hashable {
         "The service redirects to an address that is not a valid https address."
     )
     package static let endlessRedirect = channel("The service redirects without end.")
-    /// badged-network does not run; `words` say why.
-    static func noNetworkProcess(_ words: String) -> Self { channel("No service can be reached: \(words).") }
-    /// badged-network failed during a request; `words` say how.
+    static func noNetworkProcess(_ words: String) -> Self {
+        channel(Phrase("No service can be reached: \(Phrase(stringLiteral: words))."), .unavailable)
+    }
     static func lostNetworkProcess(_ words: String) -> Self {
-        channel("The connection to the service was lost: \(words).")
+        channel(Phrase("The connection to the service was lost: \(Phrase(stringLiteral: words))."), .lost)
     }
     package static let connection = channel("The server could not be reached.")
     package static let proxyUnreachable = channel("The proxy could not be reached.")

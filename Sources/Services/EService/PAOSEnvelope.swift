@@ -160,7 +160,7 @@ package enum PAOSEnvelope {
 
     private static func result(_ result: ECardResult) -> String {
         let minor = result.minor.map { element("ResultMinor", escaped($0.uri)) } ?? ""
-        let message = result.message.map { "<ResultMessage xml:lang=\"en\">\(escaped($0))</ResultMessage>" } ?? ""
+        let message = result.message.map { "<ResultMessage xml:lang=\"en\">\(escaped("\($0)"))</ResultMessage>" } ?? ""
         return """
             <Result xmlns="urn:oasis:names:tc:dss:1.0:core:schema">\(element("ResultMajor", result.major.rawValue))\
             \(minor)\(message)</Result>

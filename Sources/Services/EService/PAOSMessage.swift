@@ -134,7 +134,7 @@ package struct PAOSMessage: Sendable, Equatable {
         return ECardResult(
             text("ResultMajor").flatMap(ECardResult.Major.init) ?? .error,
             text("ResultMinor").map { ResultMinor(uri: $0) },
-            message: text("ResultMessage"),
+            message: text("ResultMessage").map(Phrase.init(verbatim:)),
             origin: .server
         )
     }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+package import Text
 
 /// The kind of an error, as a URI. TR-03112-1, 4.2.
 package struct ResultMinor: Sendable, Hashable {
@@ -207,19 +208,28 @@ package struct ECardResult: Sendable, Equatable {
     package let major: Major
     package let minor: ResultMinor?
     /// A text for a person; in English, unless it comes from a server.
-    package let message: String?
+    package let message: Phrase?
+    /// What is wrong with badged-network.
+    package let network: FailureStatus.NetworkFault?
     package let origin: Origin
 
-    package init(_ major: Major, _ minor: ResultMinor? = nil, message: String? = nil, origin: Origin = .client) {
+    package init(
+        _ major: Major,
+        _ minor: ResultMinor? = nil,
+        message: Phrase? = nil,
+        network: FailureStatus.NetworkFault? = nil,
+        origin: Origin = .client
+    ) {
         self.major = major
         self.minor = minor
         self.message = message
+        self.network = network
         self.origin = origin
     }
 
     /// Makes the error result for a status.
     package init(_ status: FailureStatus) {
-        self.init(.error, status.minor, message: status.message)
+        self.init(.error, status.minor, message: status.message, network: status.network)
     }
 
     package static let ok = ECardResult(.ok)

@@ -272,7 +272,7 @@ extension HTTPResponse: MessageField {
             document = .success(try XMLElement(&reader, depth: 0, &counts))
         case 2:
             self.init(status: status, headers: headers)
-            document = .failure(Malformed(try reader.read()))
+            document = .failure(Malformed(try reader.read(String.self)))
         default: throw Malformed("the kind of a body")
         }
     }

@@ -150,7 +150,7 @@ package struct CardFormat: Sendable, Equatable {
     /// Reads `NAME [facility=N] [reversed] [left|right]`.
     package init(words: [String], _ own: [String: CardFormat] = [:]) throws(Malformed) {
         guard let name = words.first, let named = CardFormat(named: name, own) else {
-            throw Malformed("the format is one of \((Self.names + own.keys.sorted()).joined(separator: ", "))")
+            throw Malformed(Phrase("the format is one of \((Self.names + own.keys.sorted()).joined(separator: ", "))"))
         }
         self = named
         for word in words.dropFirst() {
@@ -160,7 +160,7 @@ package struct CardFormat: Sendable, Equatable {
             case "right": isRightAligned = true
             default:
                 guard word.hasPrefix("facility="), let number = Int(word.dropFirst(9)), number >= 0 else {
-                    throw Malformed("after a format come facility=NUMBER, reversed, left or right")
+                    throw Malformed(Phrase("after a format come facility=NUMBER, reversed, left or right"))
                 }
                 facility = number
             }
@@ -168,26 +168,26 @@ package struct CardFormat: Sendable, Equatable {
         if let facility {
             guard case .fields(let fields) = layout, fields.facilityBits > 0,
                 fields.facilityBits >= Int.bitWidth - 1 || facility < 1 << fields.facilityBits
-            else { throw Malformed("the facility code does not fit into the format") }
+            else { throw Malformed(Phrase("the facility code does not fit into the format")) }
         }
     }
 
     /// The number of a card, or why it has none in this format.
     package func number(of card: PresentedCard) throws(Malformed) -> CardBits {
-        if card.isRandom { throw Malformed("its number is another one at each tap") }
+        if card.isRandom { throw Malformed(Phrase("its number is another one at each tap")) }
         switch layout {
         case .key(let bits):
-            guard let key = card.key else { throw Malformed("it has shown no key") }
+            guard let key = card.key else { throw Malformed(Phrase("it has shown no key")) }
             return CardBits(CardBits.rightmost(bits, of: key), isRightAligned: isRightAligned ?? true)
         case .uid(let bits):
-            guard let uid = card.uid else { throw Malformed("it is no tag") }
-            guard bits == nil || bits == uid.count * 8 else { throw Malformed("its number has another length") }
+            guard let uid = card.uid else { throw Malformed(Phrase("it is no tag")) }
+            guard bits == nil || bits == uid.count * 8 else { throw Malformed(Phrase("its number has another length")) }
             return CardBits(count: uid.count * 8, bytes: isReversed ? uid.reversed() : uid)
         case .unchanged:
-            guard let raw = card.raw else { throw Malformed("no reader in the wall has read it") }
+            guard let raw = card.raw else { throw Malformed(Phrase("no reader in the wall has read it")) }
             return raw
         case .fields(let fields):
-            guard let number = card.number else { throw Malformed("it has shown no number") }
+            guard let number = card.number else { throw Malformed(Phrase("it has shown no number")) }
             let bits = fields.bits(of: isReversed ? number.reversed() : number, facility: facility)
             return CardBits(bits, isRightAligned: isRightAligned ?? false)
         }
@@ -227,14 +227,14 @@ package struct CardFields: Sendable, Equatable {
             let rest = word.dropFirst()
             if word.first == "B" {
                 guard !rest.isEmpty, rest.allSatisfy({ $0 == "0" || $0 == "1" }), rest.utf8.count <= 64 else {
-                    throw Malformed("B is followed by the digits 0 and 1")
+                    throw Malformed(Phrase("B is followed by the digits 0 and 1"))
                 }
                 fields.append(.fixed(rest.map { $0 == "1" }))
                 count += rest.utf8.count
                 continue
             }
             guard let bits = Int(rest), (1...256).contains(bits) else {
-                throw Malformed("a field is P, F, C and a number of bits, or B and bits")
+                throw Malformed(Phrase("a field is P, F, C and a number of bits, or B and bits"))
             }
             count += bits
             switch word.first {
@@ -247,22 +247,26 @@ package struct CardFields: Sendable, Equatable {
             case "C" where card == 0:
                 card = bits
                 fields.append(.card(bits))
-            default: throw Malformed("a format has P1, at most one F and one C, and B")
+            default: throw Malformed(Phrase("a format has P1, at most one F and one C, and B"))
             }
         }
         guard (1...256).contains(count), card > 0 else {
-            throw Malformed("a format has a field C, and at most 256 bits")
+            throw Malformed(Phrase("a format has a field C, and at most 256 bits"))
         }
         let words = CardRule.words(masks)
-        guard words.count == parities else { throw Malformed("there is one of even:MASK, odd:MASK for each P1") }
+        guard words.count == parities else {
+            throw Malformed(Phrase("there is one of even:MASK, odd:MASK for each P1"))
+        }
         var list: [Parity] = []
         for word in words {
             let parts = word.split(separator: ":", omittingEmptySubsequences: false)
             guard parts.count == 2, parts[0] == "even" || parts[0] == "odd", (1...64).contains(parts[1].utf8.count),
                 let number = Hex.decode(parts[1].utf8.count % 2 == 0 ? String(parts[1]) : "0" + parts[1])
-            else { throw Malformed("a parity is even:MASK or odd:MASK in hexadecimal") }
+            else { throw Malformed(Phrase("a parity is even:MASK or odd:MASK in hexadecimal")) }
             let mask = CardBits.rightmost(number.count * 8, of: number)
-            guard !mask.dropLast(count).contains(true) else { throw Malformed("a mask is longer than the number") }
+            guard !mask.dropLast(count).contains(true) else {
+                throw Malformed(Phrase("a mask is longer than the number"))
+            }
             list.append(Parity(isOdd: parts[0] == "odd", mask: CardBits.rightmost(count, of: number)))
         }
         self.fields = fields
@@ -277,7 +281,7 @@ package struct CardFields: Sendable, Equatable {
                 !order.contains(index)
                     && list.indices.allSatisfy { order.contains($0) || !list[index].mask[places[$0]] }
             }
-            guard let next else { throw Malformed("a parity counts itself, or two count each other") }
+            guard let next else { throw Malformed(Phrase("a parity counts itself, or two count each other")) }
             order.append(next)
         }
         self.order = order
@@ -357,13 +361,13 @@ package struct CardRule: Sendable, Equatable {
     package init(_ text: String, _ own: [String: CardFormat] = [:]) throws(Malformed) {
         let words = Self.words(text)
         guard let arrow = words.firstIndex(of: "->"), arrow > 0 else {
-            throw Malformed("a rule has the form CONDITIONS -> FORMAT")
+            throw Malformed(Phrase("a rule has the form CONDITIONS -> FORMAT"))
         }
         let target = Array(words[(arrow + 1)...])
         self.init(target == ["none"] ? nil : try CardFormat(words: target, own))
         for word in words[..<arrow] {
             if let kind = PresentedCard.Kind(rawValue: word) {
-                guard conditions.kind == nil else { throw Malformed("a rule has one kind") }
+                guard conditions.kind == nil else { throw Malformed(Phrase("a rule has one kind")) }
                 conditions.kind = kind
                 if kind == .tag || kind == .raw { conditions.takesUnverified = true }
                 continue
@@ -432,9 +436,11 @@ package struct CardRule: Sendable, Equatable {
         for panel: String,
         _ rules: [CardRule]
     ) throws(Malformed) -> CardBits {
-        if let reason = card.reason { throw Malformed("it has shown no credential: \(reason)") }
-        guard let rule = rules.first(where: { $0.fits(card, to: panel) }) else { throw Malformed("no rule names it") }
-        guard let format = rule.format else { throw Malformed("a rule refuses it") }
+        if let reason = card.reason { throw Malformed(Phrase("it has shown no credential: \(reason)")) }
+        guard let rule = rules.first(where: { $0.fits(card, to: panel) }) else {
+            throw Malformed(Phrase("no rule names it"))
+        }
+        guard let format = rule.format else { throw Malformed(Phrase("a rule refuses it")) }
         return try format.number(of: card)
     }
 }

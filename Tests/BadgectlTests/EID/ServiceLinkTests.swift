@@ -108,26 +108,24 @@ import Text
         "an address without https, a wrong redirect, and a missing badged-network get their own hints",
         arguments: [
             (
-                "Get_TcToken_Invalid_Url", "The address of the TcToken does not begin with https.",
+                "Get_TcToken_Invalid_Url", nil,
                 "services have https addresses; http is for test services, with --developer-mode"
             ),
-            ("Get_TcToken_Invalid_Redirect_Url", "X.", "report this to the service, which must repair it"),
+            ("Get_TcToken_Invalid_Redirect_Url", nil, "report this to the service, which must repair it"),
+            ("Get_TcToken_Network_Error", "unavailable", "badgectl health says what is missing"),
+            ("Get_TcToken_Network_Error", "lost", "start the authentication again"),
             (
-                "Get_TcToken_Network_Error", "No service can be reached: the program badged-network is missing.",
-                "badgectl health says what is missing"
-            ),
-            (
-                "Get_TcToken_Network_Error",
-                "The connection to the service was lost: badged-network has ended unexpectedly.",
-                "start the authentication again"
+                "Get_TcToken_Network_Error", nil,
+                "check the address, the network, and [eid] proxy in badged.conf(5)"
             ),
         ]
     )
-    func hints(reason: String, message: String, hint: String) async throws {
+    func hints(reason: String, network: String?, hint: String) async throws {
+        let member = network.map { #","network":"\#($0)""# } ?? ""
         let peer = try ScriptedPeer { peer in
             peer.beginAuth()
             peer.send(
-                #"{"msg":"AUTH","result":{"major":"x#error","message":"\#(message)","reason":"\#(reason)"},"sent":"none"}"#
+                #"{"msg":"AUTH","result":{"major":"x#error","message":"X.","reason":"\#(reason)"\#(member)},"sent":"none"}"#
             )
         }
         let program = try badgectl(peer, "auth", "http://a.example/token")

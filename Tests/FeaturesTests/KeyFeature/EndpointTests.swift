@@ -98,7 +98,7 @@ private let code = "AB12-CD34-EF56-GH78"
         let stage = try await KeyStage(issuer: .none)
         let answer = await setUp(stage)
         #expect(answer["error"]?.string == "NotSupported")
-        #expect(answer["description"]?.string?.contains("closedService") == true)
+        #expect(answer["reason"]?.string == "closedService")
         #expect(await stage.ask("GET_ENDPOINT")["setUp"] == .bool(false))
         #expect(await stage.error("SETUP_ENDPOINT") == "")
         #expect(await stage.error("UPDATE_ENDPOINT") == "NotSupported")

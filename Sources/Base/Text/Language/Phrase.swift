@@ -61,27 +61,6 @@ package struct Phrase: ExpressibleByStringInterpolation, CustomStringConvertible
         self.values = values
     }
 
-    /// The phrase with the values of a text that was made from it; nil if the text was made from another one. For texts
-    /// of libraries that say no phrases. Of several readings the first value that is shortest counts.
-    package func read(_ text: String) -> Phrase? {
-        let literals = parts.map { Array($0.utf8) }
-        guard let first = literals.first, let last = literals.last, literals.count == values.count + 1 else {
-            return nil
-        }
-        var rest = Array(text.utf8)[...]
-        guard !values.isEmpty else { return rest.elementsEqual(first) ? self : nil }
-        guard rest.count >= first.count + last.count, rest.starts(with: first), rest.suffix(last.count) == last[...]
-        else { return nil }
-        rest = rest.dropFirst(first.count).dropLast(last.count)
-        var found: [Value] = []
-        for literal in literals.dropFirst().dropLast() {
-            guard !literal.isEmpty, let place = rest.firstRange(of: literal) else { return nil }
-            found.append(.text(String(decoding: rest[..<place.lowerBound], as: UTF8.self)))
-            rest = rest[place.upperBound...]
-        }
-        return Phrase(key, found + [.text(String(decoding: rest, as: UTF8.self))])
-    }
-
     /// The text in English.
     package var description: String { text { _ in nil } }
 

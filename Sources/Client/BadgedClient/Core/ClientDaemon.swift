@@ -82,6 +82,8 @@ public struct HealthCheck: Sendable, Equatable {
     public var trustAnchors: TrustAnchorReport?
     /// With `trustAnchors` and `documentAnchors`: where the certificates are.
     public var folder: String?
+    /// The package that this host lacks. badged must be restarted when it is there.
+    public var missingPackage: String?
 }
 
 extension HealthCheck {
@@ -97,6 +99,7 @@ extension HealthCheck {
         state = json["state"]?.string
         trustAnchors = name == TrustAnchorReport.checkName ? TrustAnchorReport(json) : nil
         folder = json["folder"]?.string
+        missingPackage = json["missingPackage"]?.string
     }
 }
 

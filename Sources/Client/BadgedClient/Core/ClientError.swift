@@ -22,7 +22,7 @@ public enum ClientError: Error, Sendable, Equatable {
     /// badged answered neither a command nor a ping in time. The connection was closed.
     case noAnswer
     /// The other side does not speak the protocol of badged.
-    case malformed(String)
+    case malformed(MalformedLine)
     /// More than 1 MiB of unread events wait, so no answer can be received.
     case unreadEvents
     /// A workflow of this connection runs already, so another one cannot start.
@@ -64,7 +64,7 @@ public enum ClientError: Error, Sendable, Equatable {
         case .notServed(let error): "badged does not serve this connection: \(error)"
         case .closed: "badged has closed the connection"
         case .noAnswer: "badged does not answer"
-        case .malformed(let cause): "the program at this socket does not speak badged's protocol: \(cause)"
+        case .malformed(let cause): "the program at this socket does not speak badged's protocol: \(cause.text)"
         case .unreadEvents: "too many events are unread"
         case .workflowRunning: "a workflow of this connection runs already"
         case .eventsAreRead: "another task reads the events of this connection"
@@ -108,4 +108,26 @@ extension ClientError: CustomStringConvertible, CustomDebugStringConvertible {
     public var description: String { "\(text); \(advice)" }
 
     public var debugDescription: String { description }
+}
+
+/// Why a line is no message of badged.
+public enum MalformedLine: Sendable, Equatable {
+    /// The text says where the line is no JSON.
+    case noJSON(String)
+    case noObject
+    /// It is longer than a line may be.
+    case tooLong
+    case unusable(member: String, of: String)
+
+    /// One sentence in lower case, without full stop.
+    public var text: String { words.description }
+
+    package var words: Phrase {
+        switch self {
+        case .noJSON(let fault): Phrase("a line is no JSON: \(fault)")
+        case .noObject: Phrase("a line is not an object")
+        case .tooLong: Phrase("a line is longer than \(LineBuffer.maximumLine) bytes")
+        case .unusable(let member, let name): Phrase("\(name) without a usable \(member)")
+        }
+    }
 }

@@ -245,7 +245,7 @@ final class Workflow: Sendable {
 }
 
 extension UnreadableMessage {
-    fileprivate var malformed: ClientError { .malformed("\(name) without a usable \(member)") }
+    fileprivate var malformed: ClientError { .malformed(.unusable(member: member, of: name)) }
 }
 
 extension Event {

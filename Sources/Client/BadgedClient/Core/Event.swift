@@ -23,8 +23,8 @@ public struct Event: Sendable {
     public var tellsSecret: Bool { MessageTable.type(name) is any SecretMessage.Type }
 
     package init(_ line: UnsafeRawBufferPointer) throws(ClientError) {
-        json = try translating({ (error: Malformed) in ClientError.malformed(error.text) }, JSON(line))
-        guard json.members != nil else { throw .malformed("a line is not an object") }
+        json = try translating({ (error: Malformed) in ClientError.malformed(.noJSON(error.text)) }, JSON(line))
+        guard json.members != nil else { throw .malformed(.noObject) }
         text = String(decoding: line, as: UTF8.self)
         message = MessageTable.read(json)
     }

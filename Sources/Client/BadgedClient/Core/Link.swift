@@ -173,7 +173,7 @@ final class Link: Sendable {
                     let isRefusal = isFirst && !event.isAnswer && event.name == "INTERNAL_ERROR"
                     isFirst = false
                     if isRefusal { refusal = event } else { receive(event) }
-                case .tooLong: throw .malformed("a line is longer than \(LineBuffer.maximumLine) bytes")
+                case .tooLong: throw .malformed(.tooLong)
                 }
             }
         }

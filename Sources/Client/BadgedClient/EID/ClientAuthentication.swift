@@ -21,6 +21,7 @@ public struct AuthenticationMessage: ServerMessage, WorkflowMessage {
             message: result["message"]?.string,
             description: result["description"]?.string,
             reason: result["reason"]?.string,
+            network: result["network"]?.string.flatMap(AuthenticationResult.NetworkFault.init),
             url: json["url"]?.string,
             sent: SentData(json)
         )
@@ -38,10 +39,19 @@ public struct AuthenticationResult: Sendable, Equatable {
     public var description: String?
     /// A name from the list of failure reasons, docs/protocol/eid.md.
     public var reason: String?
+    /// What is wrong with the part of badged that speaks to services; nil when it did its work.
+    public var network: NetworkFault?
     /// The address that the browser opens next, also after an error.
     public var url: String?
     /// What the service may have of the card's data; nil: badged does not report it, because it is older.
     public var sent: SentData?
+
+    public enum NetworkFault: String, Sendable {
+        /// It does not run.
+        case unavailable
+        /// It failed during a request.
+        case lost
+    }
 
     public var isSuccess: Bool { major.hasSuffix("#ok") }
 }

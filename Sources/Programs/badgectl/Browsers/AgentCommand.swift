@@ -76,7 +76,7 @@ enum AgentCommand {
         // badged goes on trying by itself, unless a package is missing.
         let cause = port.cause ?? tr("badged does not say why")
         let hint = port.advice ?? CommandFailure.seeLog
-        guard cause.hasPrefix("badged-activation is missing") else {
+        guard port.missingPackage != nil else {
             return user.announce(
                 tr("Browsers are not served now: \(PlainWords.text(cause)). Hint: \(PlainWords.text(hint)).").printable
             )

@@ -101,19 +101,12 @@ struct CommandFailure: Error, Equatable {
         case .closed: return tr("badged has closed the connection")
         case .noAnswer: return tr("badged does not answer")
         case .malformed(let cause):
-            let said = malformed.lazy.compactMap { $0.read(cause) }.first.map(tr) ?? tr("a line is not JSON")
-            return tr("the program at this socket does not speak badged's protocol: \(said)")
+            return tr("the program at this socket does not speak badged's protocol: \(cause.words)")
         case .cancelled: return tr("cancelled")
         case .refused(let error): return tr("badged refused: \(DaemonWords.text(error))")
         case .unreadEvents, .eventsAreRead: return error.text
         }
     }
-
-    /// What ClientError.malformed has, if it is not what the JSON parser says.
-    private static let malformed = [
-        Phrase("\("") without a usable \("")"), Phrase("a line is not an object"),
-        Phrase("a line is longer than \("") bytes"),
-    ]
 
     private static func hint(_ error: ClientError) -> String {
         switch error {
@@ -148,16 +141,14 @@ struct CommandFailure: Error, Equatable {
     }
 
     private static func text(_ failure: KeyFailure) -> String {
-        if failure.name == "Endpoint" { return tr("this user has no keys in badged yet") }
-        let isClosed = failure.text.hasPrefix("closedService: ")
-        return isClosed ? String(failure.text.dropFirst("closedService: ".count)) : failure.text
+        failure.name == "Endpoint" ? tr("this user has no keys in badged yet") : failure.text
     }
 
     private static func hint(_ failure: KeyFailure) -> String? {
         if failure.mayBeRepeated { return tr("try again later; an invitation can be used again") }
         return switch failure.name {
         case "Endpoint": tr("make one with badgectl keys new, or get one with badgectl endpoint setup INVITATION")
-        case "NotSupported" where failure.text.contains("[keys]"): tr("see [keys] in badged.conf(5)")
+        case "NotSupported" where failure.reason == "closedService": tr("see [keys] in badged.conf(5)")
         case "KeyNotFound": tr("badgectl keys list shows the keys")
         case "InternalError", "DataStorageDecryptionFailed", "DeviceNotEligible": seeLog
         default: nil

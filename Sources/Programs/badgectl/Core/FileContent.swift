@@ -103,11 +103,8 @@ enum FileContent {
         return CommandFailure(tr("cannot write \(path): \(said)"), hint: tr("name another file"))
     }
 
-    private static let notAFile = Phrase("it is neither a file nor a pipe")
-
     private static func cannotRead(_ path: String, _ reason: String) -> CommandFailure {
-        let said = notAFile.read(reason).map(tr) ?? DaemonWords.text(reason)
-        return CommandFailure(tr("cannot read \(path): \(said)"), hint: tr("name another file"))
+        CommandFailure(tr("cannot read \(path): \(DaemonWords.text(reason))"), hint: tr("name another file"))
     }
 }
 

@@ -86,23 +86,11 @@ enum CredentialsCommand {
         } catch {
             throw CommandFailure(
                 .usage,
-                tr("cannot use --format '\(text)': \(said(error.text))"),
+                tr("cannot use --format '\(text)': \(error.words)"),
                 hint: tr("see osdp.conf(5)")
             )
         }
     }
-
-    /// What CardFormat says of a format or a card, in the language of the user.
-    private static func said(_ text: String) -> String {
-        formatFaults.lazy.compactMap { $0.read(text) }.first.map(tr) ?? text
-    }
-
-    private static let formatFaults = [
-        Phrase("the format is one of \("")"), Phrase("after a format come facility=NUMBER, reversed, left or right"),
-        Phrase("the facility code does not fit into the format"), Phrase("its number is another one at each tap"),
-        Phrase("it has shown no key"), Phrase("it is no tag"), Phrase("its number has another length"),
-        Phrase("no reader in the wall has read it"), Phrase("it has shown no number"),
-    ]
 
     /// Such as `Desk: h10301, 26 bits: bb032180`.
     static func line(_ credential: Credential, as format: CardFormat, named name: String) -> String {
@@ -119,7 +107,7 @@ enum CredentialsCommand {
             let number = try format.number(of: card)
             return tr("\(credential.reader): \(name), \(number.count) bits: \(Hex.encode(number.bytes))")
         } catch {
-            return tr("\(credential.reader): no number as \(name): \(said(error.text))")
+            return tr("\(credential.reader): no number as \(name): \(error.words)")
         }
     }
 

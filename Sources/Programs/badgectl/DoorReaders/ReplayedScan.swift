@@ -9,11 +9,6 @@ enum ReplayedScan {
     /// In bytes.
     private static let longestFile = 256 << 20
 
-    /// What BTSnoop refuses.
-    private static let faults = [
-        Phrase("no btsnoop file"), Phrase("the data link \("") is unknown, not 1001, 1002 or 2001"),
-    ]
-
     /// `plot` is the file for an image of the signals; nil: none.
     static func run(_ path: String, _ filter: ScanFilter, asJSON: Bool, plot: String? = nil) throws {
         let file = try FileContent.read(path, limit: longestFile)
@@ -44,8 +39,7 @@ enum ReplayedScan {
                 if let due = tracker.nextSweep, due <= last { tracker.sweep(at: last) }
             }
         } catch {
-            let said = faults.lazy.compactMap { $0.read(error.text) }.first.map(tr) ?? error.text
-            throw CommandFailure("\(path): \(said)", hint: tr("badgectl capture writes a btsnoop file"))
+            throw CommandFailure("\(path): \(tr(error.words))", hint: tr("badgectl capture writes a btsnoop file"))
         }
         if !isComplete { Output.note(tr("badgectl: \(path) is cut off; the table shows the part before")) }
         let found = tracker.readers(filter, activeOnly: false, at: last)

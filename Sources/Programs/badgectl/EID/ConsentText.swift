@@ -178,7 +178,7 @@ enum ConsentText {
     static func failure(_ result: AuthenticationResult, _ known: String) -> CommandFailure {
         // The sentences of badged are in the catalogue, the words of a service are not.
         var text =
-            (result.message ?? result.description).map { tr(Phrase(stringLiteral: $0)).asClause(of: $0) }
+            (result.message ?? result.description).map { DaemonWords.text($0).asClause(of: $0) }
             ?? tr("authentication failed")
         if text.hasSuffix(".") { text.removeLast() }
         if let reason = result.reason { text += " (\(reason))" }
@@ -195,12 +195,12 @@ enum ConsentText {
         case "Get_TcToken_Invalid_Url":
             tr("services have https addresses; http is for test services, with --developer-mode")
         case "Get_TcToken_Invalid_Redirect_Url": tr("report this to the service, which must repair it")
-        case "Get_TcToken_Network_Error" where result.message?.hasPrefix("No service can be reached") == true:
-            tr("badgectl health says what is missing")
-        case "Get_TcToken_Network_Error" where result.message?.contains("badged-network") == true:
-            tr("start the authentication again")
         case "Get_TcToken_Network_Error":
-            tr("check the address, the network, and [eid] proxy in badged.conf(5)")
+            switch result.network {
+            case .unavailable: tr("badgectl health says what is missing")
+            case .lost: tr("start the authentication again")
+            case nil: tr("check the address, the network, and [eid] proxy in badged.conf(5)")
+            }
         case "Check_Refresh_Address_Proxy_Error": tr("check [eid] proxy in badged.conf(5)")
         case "Browser_Send_Failed": tr("start again on the page of the service")
         case "Pre_Verification_Invalid_Certificate_Chain":

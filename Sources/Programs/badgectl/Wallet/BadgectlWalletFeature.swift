@@ -160,29 +160,8 @@ enum WalletTexts {
 
     /// What the user must see before a signature.
     static func table(_ facts: [WalletFact]) -> String {
-        Help.columns(
-            facts.map { fact in
-                let isAction = fact.name.utf8.starts(with: "action".utf8)
-                return (
-                    words(fact.name, factNames), isAction ? words(fact.text, [Phrase("\(any) of \(any)")]) : fact.text
-                )
-            }
-        )
+        Help.columns(facts.map { (tr($0.label), tr($0.content)) })
     }
-
-    /// A text of the client library in the language of the user. Others, such as names of what is signed, stay as they are.
-    private static func words(_ text: String, _ phrases: [Phrase]) -> String {
-        guard text.isComparable else { return text }
-        return phrases.lazy.compactMap { $0.read(text) }.first.map(tr) ?? text
-    }
-
-    private static let any = ""
-    private static let factNames: [Phrase] = [
-        Phrase("app"), Phrase("says"), Phrase("user"), Phrase("account"), Phrase("action"), Phrase("action \(any)"),
-        Phrase("text"), Phrase("expires"), Phrase("sent to"), Phrase("chain"), Phrase("digest"), Phrase("purpose"),
-        Phrase("standard"), Phrase("data"), Phrase("bytes"), Phrase("  by"), Phrase("  says"),
-        Phrase("  \(any) (not signed)"),
-    ]
 
     /// Such as `words 3, 7 and 11`.
     static func name(_ wanted: WordsQuestion.Wanted) -> String {

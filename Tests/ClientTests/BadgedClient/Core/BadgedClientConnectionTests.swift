@@ -271,13 +271,12 @@ private enum Message {
     @Test(
         "Bytes that are not JSON lines end the connection with an error that says so",
         arguments: [
-            ("HTTP/1.1 400 Bad Request\r\n\r\n", "illegal value (offset: 1)"),
-            ("{\"msg\":\n", "unterminated object (offset: 7)"),
-            ("[]\n", "a line is not an object"),
-            (String(repeating: "x", count: LineBuffer.maximumLine + 2), "a line is longer than 1048576 bytes"),
+            ("HTTP/1.1 400 Bad Request\r\n\r\n", MalformedLine.noJSON("illegal value (offset: 1)")),
+            ("{\"msg\":\n", .noJSON("unterminated object (offset: 7)")), ("[]\n", .noObject),
+            (String(repeating: "x", count: LineBuffer.maximumLine + 2), .tooLong),
         ]
     )
-    func malformed(text: String, cause: String) async throws {
+    func malformed(text: String, cause: MalformedLine) async throws {
         try await withPeer { peer in
             peer.command("GET_INFO")
             peer.send(raw: text)

@@ -145,7 +145,8 @@ func event(_ text: String) throws -> Event {
     func errors() {
         let all: [ClientError] = [
             .invalidPath(""), .invalidPath("/x"), .notRunning(path: "/x"), .permissionDenied(path: "/x"),
-            .unreachable(path: "/x", cause: "c"), .notServed("x"), .closed, .noAnswer, .malformed("m"), .unreadEvents,
+            .unreachable(path: "/x", cause: "c"), .notServed("x"), .closed, .noAnswer, .malformed(.noObject),
+            .unreadEvents,
             .cancelled, .accessDenied(command: "X"), .badState(command: "X"), .unknownCommand("X"), .refused("r"),
             .unexpectedAnswer("X"),
         ]

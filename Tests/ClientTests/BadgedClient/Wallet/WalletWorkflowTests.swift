@@ -287,7 +287,7 @@ private struct CardHolder: EIDUser {
             peer.send(Played.result("contract", 0))
         } body: { badged in
             let action = WalletAction(account: "c", name: "n", data: .object([]))
-            await #expect(throws: ClientError.malformed("WALLET_REQUEST without a usable actions")) {
+            await #expect(throws: ClientError.malformed(.unusable(member: "actions", of: "WALLET_REQUEST"))) {
                 try await badged.runWallet(.contract([action]), user: Owner())
             }
         }
