@@ -53,6 +53,7 @@ class Check(Record):
     cause: str | None = None
     advice: str | None = None
     error_ago: int | None = None
+    missing_package: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

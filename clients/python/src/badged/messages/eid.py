@@ -106,6 +106,7 @@ class AuthResult(Record):
     message: str | None = None
     language: str | None = None
     reason: str | None = None
+    network: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
