@@ -27,8 +27,11 @@ for name, text in (("hostname", HOST), ("hosts", f"127.0.0.1 localhost\n127.0.1.
         file.write(text + "\n")
 # All processes of the container end with unshare.
 machine = subprocess.Popen(
-    ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "systemd-nspawn", "-q", "-D", system, "--boot", "--register=no", "--keep-unit", "--hostname=" + HOST, "--resolv-conf=copy-host",
-     "--console=pipe"], stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+    ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc",
+     os.path.join(os.path.dirname(os.path.abspath(__file__)), "with-cgroup2.sh"),
+     "systemd-nspawn", "-q", "-D", system, "--boot", "--register=no", "--keep-unit", "--hostname=" + HOST,
+     "--resolv-conf=copy-host", "--console=pipe", "systemd.unified_cgroup_hierarchy=1"],
+    stdin=subprocess.DEVNULL, stdout=log, stderr=log)
 children.append(machine)
 leader = until(lambda: next((process for parent in children_of(machine.pid, "systemd-nspawn")
                              for process in children_of(parent, "systemd")), None))
