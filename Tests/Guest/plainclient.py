@@ -35,9 +35,26 @@ class PlainClient:
                 options = dbus.Dictionary({"type": "request"}, signature="sv")
                 self.input.WriteValue(message, options, reply_handler=lambda: None, error_handler=self.fail)
 
+    def objects(self):
+        return self.interface("/", "org.freedesktop.DBus.ObjectManager").GetManagedObjects()
+
+    def connect(self):
+        """Connects, once bluetoothd knows the reader and no other connection is left: badged lets it forget readers, which its
+        scan finds again. Returns the time of the begin, or None."""
+        device = self.objects().get(self.device, {}).get(DEVICE)
+        if device is None or device["Connected"]:
+            return None
+        begun = time.monotonic()
+        try:
+            self.interface(self.device, DEVICE).Connect()
+        except dbus.DBusException as error:
+            if error.get_dbus_name() != "org.freedesktop.DBus.Error.UnknownObject":
+                raise
+            return None
+        return begun
+
     def find(self, flag):
-        objects = self.interface("/", "org.freedesktop.DBus.ObjectManager").GetManagedObjects()
-        return self.interface(next(path for path, interfaces in objects.items() if path.startswith(self.device)
+        return self.interface(next(path for path, interfaces in self.objects().items() if path.startswith(self.device)
                                    and flag in interfaces.get(CHARACTERISTIC, {}).get("Flags", [])), CHARACTERISTIC)
 
     def listen(self):
@@ -68,12 +85,9 @@ class PlainClient:
 
     def converse(self):
         """Connects, exchanges the messages and disconnects. Returns the times of the begin and of the last notification."""
-        device = self.interface(self.device, DEVICE)
-        until(lambda: not self.interface(self.device, PROPERTIES).Get(DEVICE, "Connected"))
         self.values, self.is_resolved, self.received = 0, False, None
         signals = self.bus.add_signal_receiver(self.changed, "PropertiesChanged", path_keyword="path", bus_name="org.bluez")
-        begun = time.monotonic()
-        device.Connect()
+        begun = until(self.connect)
         self.wait(lambda: self.is_resolved)
         self.input = self.find("write")
         output = self.find("notify")
@@ -82,5 +96,5 @@ class PlainClient:
         signals.remove()
         # bluetoothd switches notifications on again in the next connection for a client that does not do this.
         output.StopNotify()
-        device.Disconnect()
+        self.interface(self.device, DEVICE).Disconnect()
         return begun, self.received
