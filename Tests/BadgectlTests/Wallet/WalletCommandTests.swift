@@ -240,6 +240,26 @@ import Text
     }
 
     @Test(
+        "A failed operation has the hint for its code, for what has changed, and for a setting",
+        arguments: [
+            (0, "", "run badgectl wallet again"),
+            (0, #","change":"The PIN has changed""#, "look at the state of the card: badgectl wallet status"),
+            (2, #","setting":"[wallet] node""#, "after the line is in badged.conf: systemctl restart badged"),
+            (10004, "", "set the card up: badgectl wallet setup"),
+        ]
+    )
+    func hint(code: Int, members: String, hint: String) async throws {
+        let peer = try ScriptedPeer { peer in
+            peer.answer("WALLET_INIT", Played.ready())
+            peer.command("WALLET_SIGN")
+            peer.send(Played.result("sign", code, members))
+        }
+        let program = try badgectl(peer, "wallet", "sign", "hello", "--yes")
+        await program.ends(1, printing: "")
+        #expect(program.text(.error).contains("hint: \(hint)"), "\(program.everything)")
+    }
+
+    @Test(
         "A file without actions is refused before anything is sent",
         arguments: [
             "{}", "[]", "nonsense", #"[{"account":"a"}]"#, #"{"actions":[{"account":"a","name":"b","data":1}]}"#,

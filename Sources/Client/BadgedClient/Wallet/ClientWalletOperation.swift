@@ -35,6 +35,10 @@ public struct WalletResult: Sendable, Equatable {
     public var signature: String?
     /// Why the result could not be sent to the address of the app.
     public var callbackError: String?
+    /// What has changed, or may have changed, although the operation failed; `message` ends with it.
+    public var change: String?
+    /// The setting of badged.conf that would have helped, such as `[wallet] node`.
+    public var setting: String?
     /// The callback address that an app of SimpleWallet has requested.
     public var callback: String?
 
@@ -69,6 +73,8 @@ public struct WalletResult: Sendable, Equatable {
         transactionID = json["txId"]?.string
         signature = json["sign"]?.string
         callbackError = json["callbackError"]?.string
+        change = json["change"]?.string
+        setting = json["setting"]?.string
         callback = json["callback"]?.string
     }
 

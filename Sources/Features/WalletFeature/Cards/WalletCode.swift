@@ -134,6 +134,7 @@ extension Failure {
         if case .channelLost(let status) = error { place += " \(Self.hex(status.value))" }
         let (code, text) = Self.reason(error)
         self.init(code, text, at: place)
+        if code == .foreignCard { details.append(JSON.Member("setting", .string("[wallet] cards"))) }
     }
 
     private static func reason(_ error: KeycardError) -> (WalletCode, Phrase) {

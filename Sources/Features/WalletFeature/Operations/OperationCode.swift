@@ -30,9 +30,12 @@ enum OperationCode: Int, Sendable, CaseIterable {
 }
 
 extension Failure {
-    /// How an operation ended. `callbackError` is why the POST to the callback failed, if this is the reason.
-    init(operation code: OperationCode, _ text: Phrase, callbackError: String? = nil) {
-        let details = callbackError.map { [JSON.Member("callbackError", .string($0))] } ?? []
+    /// How an operation ended. `callbackError` is why the POST to the callback failed, if this is the reason; `setting`
+    /// is that of badged.conf that would help.
+    init(operation code: OperationCode, _ text: Phrase, callbackError: String? = nil, setting: String? = nil) {
+        let details = [("callbackError", callbackError), ("setting", setting)].compactMap { name, text in
+            text.map { JSON.Member(name, .string($0)) }
+        }
         self.init(Code("WALLET_RESULT \(code.rawValue)"), text, details: details)
     }
 

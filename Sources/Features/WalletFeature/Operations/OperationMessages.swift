@@ -35,6 +35,10 @@ struct WalletResultMessage: Message {
     var transactionID: [UInt8]?
     var signature: String?
     var callbackError: String?
+    /// What has changed, or may have changed, although the operation failed; `message` ends with it.
+    var change: Phrase?
+    /// The setting of badged.conf that would have helped.
+    var setting: String?
     var link: String?
 
     init(_ kind: OperationRequest.Kind, _ failure: Failure) {
@@ -42,6 +46,8 @@ struct WalletResultMessage: Message {
         code = failure.operationCode
         message = failure.operationText
         callbackError = failure["callbackError"]?.string
+        change = failure.change
+        setting = failure["setting"]?.string
     }
 
     func write(to object: inout JSONWriter, _ level: APILevel) {
@@ -53,6 +59,8 @@ struct WalletResultMessage: Message {
         if let transactionID { object.member("txId", Hex.encode(transactionID)) }
         if let signature { object.member("sign", signature) }
         if let callbackError { object.member("callbackError", callbackError) }
+        if let change { object.member("change", change) }
+        if let setting { object.member("setting", setting) }
         if let link { object.member("callback", returned(link)) }
     }
 

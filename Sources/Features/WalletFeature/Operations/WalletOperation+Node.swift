@@ -9,7 +9,11 @@ import Text
 extension WalletOperation {
     func connect() throws(Failure) -> (node: AntelopeNode, session: HTTPSession) {
         guard let address = antelope.node else {
-            throw Failure(operation: .failed, "No node is configured: set [wallet] node in badged.conf(5)")
+            throw Failure(
+                operation: .failed,
+                "No node is configured: set [wallet] node in badged.conf(5)",
+                setting: "[wallet] node"
+            )
         }
         let session = HTTPSession(antelope.network, antelope.nodeAuthorities, antelope.limits)
         return (AntelopeNode(address, antelope.chain, session, userAgent: antelope.userAgent), session)

@@ -74,15 +74,12 @@ enum WalletOperations {
             )
             guard result.isSuccess else {
                 // badged does not know the reason of a cancellation by this program.
-                if result.isCancelled, isPlain(result) { throw workflow.user.ending ?? failure(result, notDone) }
+                if result.isCancelled, result.change == nil { throw workflow.user.ending ?? failure(result, notDone) }
                 throw failure(result, notDone)
             }
             show(result, workflow.user)
         }
     }
-
-    /// Whether a cancelled operation has changed nothing on the card.
-    private static func isPlain(_ result: WalletResult) -> Bool { !result.message.contains(". ") }
 
     /// Why an operation has failed. `code` is one of docs/protocol/wallet.md.
     static func failure(_ result: WalletResult, _ notDone: String) -> CommandFailure {
@@ -90,7 +87,7 @@ enum WalletOperations {
         while text.last == "." { text.removeLast() }
         let hint: String
         switch result.code {
-        case 0 where isPlain(result): (text, hint) = (tr("cancelled: \(notDone)"), tr("run badgectl wallet again"))
+        case 0 where result.change == nil: (text, hint) = (tr("cancelled: \(notDone)"), tr("run badgectl wallet again"))
         case 0: hint = tr("look at the state of the card: badgectl wallet status")
         case 10002: hint = tr("put the Keycard on the reader")
         case 10003: hint = tr("badgectl wallet status shows the tries left; badgectl wallet unblock needs the PUK")
@@ -102,8 +99,9 @@ enum WalletOperations {
         case 10012: hint = tr("correct the arguments; badgectl wallet --help has examples")
         case 10013: hint = tr("send less")
         default:
-            let isSetting = result.message.contains("badged.conf")
-            hint = isSetting ? tr("after the line is in badged.conf: systemctl restart badged") : CommandFailure.seeLog
+            hint =
+                result.setting == nil
+                ? CommandFailure.seeLog : tr("after the line is in badged.conf: systemctl restart badged")
         }
         return CommandFailure(text, hint: hint)
     }

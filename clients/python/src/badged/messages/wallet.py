@@ -229,3 +229,5 @@ class WalletResult(Step, msg="WALLET_RESULT"):
     sign: str | None = None
     callback: str | None = None
     callback_error: str | None = None
+    change: str | None = None
+    setting: str | None = None
