@@ -424,8 +424,10 @@ import VirtualKeycard
         let without = try await OperationBench(hasNode: false)
         try await without.insert()
         let user = try await OperationUser(without)
-        #expect(try await user.run(OperationBench.transfer()).resultCode == 2)
-        #expect(try await user.run(OperationBench.authorize()).resultCode == 2)
+        for command in [OperationBench.transfer(), OperationBench.authorize()] {
+            let end = try await user.run(command)
+            #expect(end.resultCode == 2 && end["setting"]?.string == "[wallet] node", "\(end)")
+        }
         #expect(try await user.run(#"{"cmd":"WALLET_SIGN","message":"x"}"#).resultCode == 1)
 
         let bench = try await OperationBench()
