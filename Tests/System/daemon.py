@@ -9,11 +9,12 @@ import resource
 import shutil
 import signal
 import socket
+import subprocess
 import sys
 
-from harness import Client, Daemon, check, finish
+from harness import LIMIT, Client, Daemon, check, finish
 
-program, work = sys.argv[1:]
+program, badgectl, work = sys.argv[1:]
 path = os.path.join(work, "s", "badged.sock")
 os.mkdir(os.path.dirname(path), 0o755)
 usual = ["--virtual", "--no-pcsc", "--socket", path]
@@ -352,11 +353,25 @@ code, _, log = run("--virtual", "--no-pcsc", "--socket", os.path.join(work, "no"
 check("a missing folder of the socket is an error", code == 1 and "does not exist" in log and "hint: correct" in log, (code, log))
 check("no folder is created", not os.path.exists(os.path.join(work, "no")))
 
-# Without the program for browsers, as where its Debian package is not installed
+# Without the programs beside badged: that for browsers has a Debian package of its own
 os.mkdir(os.path.join(work, "alone"))
 configure("[activation]\nenabled = yes\n")
 daemon = Daemon(shutil.copy(program, os.path.join(work, "alone")), usual + ["--config", config], work)
 check("without badged-activation badged serves its other clients", serves(path))
 check("the log says what to install", "hint: apt install badged-activation" in daemon.log(), daemon.log())
+client = Client(path)
+health = {entry["name"]: entry for entry in client.ask("HEALTH", cmd="GET_HEALTH")["checks"]}
+check("HEALTH names the package that is missing", health["browserPort"].get("missingPackage") == "badged-activation", health)
+agent = subprocess.run([badgectl, "--socket", path, "agent"], stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                       timeout=LIMIT, check=False)
+check("badgectl agent does not wait for browsers that nothing can serve", agent.returncode == 4 and
+      agent.stderr.endswith("hint: apt install badged-activation; systemctl restart badged\n"), agent)
+client.send(cmd="RUN_AUTH", tcTokenURL="https://localhost/")
+end = client.wait_for("AUTH")
+while "result" not in end:
+    end = client.wait_for("AUTH")
+check("AUTH says that the process of the network is missing, and that nothing was sent",
+      end["result"].get("network") == "unavailable" and end["sent"] == "none", end)
+client.close()
 daemon.end()
 finish()
