@@ -18,6 +18,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/mman.h>
 #include <sys/pidfd.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
@@ -98,6 +99,15 @@ int clinux_peer_groups(int fd, uint32_t *groups, int capacity) {
 }
 
 void clinux_give_back_memory(void) { malloc_trim(0); }
+
+/* The linker defines both: the begin of the program's file in memory, and the end of its text. Relocated data follows. */
+extern const char __executable_start[], etext[];
+
+void clinux_give_back_text(void) {
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    uintptr_t begin = (uintptr_t)__executable_start & -page, end = (uintptr_t)etext & -page;
+    madvise((void *)begin, end - begin, MADV_DONTNEED);
+}
 
 int clinux_sync_file_system(int fd) { return syncfs(fd); }
 int clinux_set_thread_name(const char *name) { return pthread_setname_np(pthread_self(), name); }

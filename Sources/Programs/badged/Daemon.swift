@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Bluetooth
+import CLinux
 import Cards
 import Concurrency
 import CountryAuthorities
@@ -247,6 +248,8 @@ import WalletFeature
         service.ready(status: "serving \(socket.path)")
         Log.info("serving \(socket.path)")
         startLists()
+        // Little of the text that the start has used is used again.
+        clinux_give_back_text()
     }
 
     /// Lists are fetched when clients are served already, because a server may hang.

@@ -46,6 +46,9 @@ int clinux_peer_groups(int fd, uint32_t *groups, int capacity);
 
 /* Gives freed memory back to the kernel: malloc_trim(3). */
 void clinux_give_back_memory(void);
+/* Unmaps the text and constants of this program: madvise(2), MADV_DONTNEED. What is used again is mapped again, from the
+   kernel's cache of files. */
+void clinux_give_back_text(void);
 
 /* Brings everything of a file system to the disk: syncfs(2). */
 int clinux_sync_file_system(int fd);
