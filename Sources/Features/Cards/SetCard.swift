@@ -12,7 +12,7 @@ extension ReaderFeature {
             throw .badState
         }
         let (reader, backend) = try virtualReader(call)
-        let description = try await description(call.arguments, backend)
+        let description = try description(call.arguments, backend)
         // The task of a command prefers an executor, so each of its calls may wait. In a task without one, nothing
         // happens between a look at the reader and the wait for its change.
         let supply = Task { @Loop in
@@ -20,7 +20,9 @@ extension ReaderFeature {
                 try await registry.supply(description, into: reader, for: workflow)
             }
         }
-        switch try await Self.valid(await supply.value.get()) {
+        let outcome = await supply.value
+        let parameter = call.arguments.has("card") ? "card" : "simulator"
+        switch try translating({ (fault: Malformed) in Self.invalid(parameter, fault) }, outcome.get()) {
         case .inserted: break
         case .postponed: throw Failure(.wrongArgument, reader.useObstacle.text(reader.name))
         case .ignored:
@@ -47,20 +49,21 @@ extension ReaderFeature {
     private func description(
         _ arguments: Arguments,
         _ backend: any VirtualReaderBackend
-    ) async throws(Failure) -> (any CardDescription)? {
+    ) throws(Failure) -> (any CardDescription)? {
         let simulator = try arguments.sdk("simulator", .simulator) { $0.members == nil ? nil : $0 }
         let card = try arguments.sdk("card", .card) { $0.members == nil ? nil : $0 }
         guard simulator != nil || card != nil else { return nil }
-        return try await Self.valid(backend.describe(simulator: simulator, card: card))
+        do throws(Malformed) {
+            return try backend.describe(simulator: simulator, card: card)
+        } catch {
+            // With both, `simulator` is wrong if the card is right without it.
+            let isCardWrong =
+                simulator == nil || card != nil && (try? backend.describe(simulator: nil, card: card)) == nil
+            throw Self.invalid(isCardWrong ? "card" : "simulator", error)
+        }
     }
 
-    private static func valid<T>(_ value: @autoclosure () async throws(Malformed) -> T) async throws(Failure) -> T {
-        do throws(Malformed) {
-            return try await value()
-        } catch {
-            // The text names the wrong entry of `card` or of `simulator`.
-            let name = error.text.hasPrefix("card") ? "card" : "simulator"
-            throw Failure(.wrongArgument, Phrase(verbatim: "Parameter '\(name)' is invalid: \(error.text)"))
-        }
+    private static func invalid(_ parameter: String, _ fault: Malformed) -> Failure {
+        Failure(.wrongArgument, Phrase(verbatim: "Parameter '\(parameter)' is invalid: \(fault.text)"))
     }
 }

@@ -215,11 +215,10 @@ package struct RecordedCardKind: VirtualCardKind {
         guard !lines.isEmpty, json.array.map({ $0.count == lines.count }) ?? true else {
             throw entry.wrong("is no text and no array of lines")
         }
-        do throws(Malformed) {
-            let recording = try CardRecording(lines.joined(separator: "\n").utf8)
-            return RecordedCardDescription(recording, try VirtualCardOptions(card: card))
-        } catch {
-            throw error.text.hasPrefix("card.") ? error : entry.wrong(error.text)
-        }
+        let recording = try translating(
+            { (fault: Malformed) in entry.wrong(fault.text) },
+            try CardRecording(lines.joined(separator: "\n").utf8)
+        )
+        return RecordedCardDescription(recording, try VirtualCardOptions(card: card))
     }
 }
