@@ -47,7 +47,7 @@ int clinux_peer_groups(int fd, uint32_t *groups, int capacity);
 /* Gives freed memory back to the kernel: malloc_trim(3). */
 void clinux_give_back_memory(void);
 /* Unmaps the text and constants of this program: madvise(2), MADV_DONTNEED. What is used again is mapped again, from the
-   kernel's cache of files. */
+   kernel's cache of files. Breakpoints that a debugger has set before are lost. */
 void clinux_give_back_text(void);
 
 /* Brings everything of a file system to the disk: syncfs(2). */
