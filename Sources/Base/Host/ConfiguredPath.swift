@@ -109,9 +109,13 @@ package enum ConfiguredPath {
     /// Refuses a path that is something else than a device of this kind. A device may be missing: it may be plugged in
     /// later. It is not opened, since that would switch the lines of a serial port.
     package static func checkDevice(_ path: String, _ kind: Device, of setting: String) throws(StartError) {
-        guard let status = status(of: path) else { return }
         func refuse(_ words: String) -> StartError {
             .inConfiguration("\(path) is no \(words)", of: setting, hint: "correct \(setting)")
+        }
+        guard let status = status(of: path) else {
+            // What is missing may come; links that lead to each other never lead to a device.
+            if errno == ELOOP { throw refuse("device") }
+            return
         }
         guard status.st_mode & S_IFMT == S_IFCHR else { throw refuse("device") }
         // makedev(3)

@@ -29,7 +29,7 @@ package struct INIFile: Sendable {
 
     /// Reads a line; nil for a comment and an empty line.
     private static func content(_ raw: ArraySlice<UInt8>) -> Content? {
-        guard let text = String(validating: raw, as: UTF8.self), !raw.contains(0) else {
+        guard let text = String(validating: raw, as: UTF8.self) else {
             return .fault("the line is not UTF-8 text", hint: "save the file in UTF-8")
         }
         guard text.isComparable else {

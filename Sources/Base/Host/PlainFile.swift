@@ -70,6 +70,21 @@ package enum PlainFile {
         }
     }
 
+    /// Reads a plain file of a folder of authorities. What other users can change is not read.
+    package static func readTrusted(_ path: String, limit: Int) -> Content {
+        switch open(path) {
+        case .file(let descriptor):
+            defer { close(descriptor) }
+            var status = stat()
+            guard fstat(descriptor, &status) == 0, !isExposed(rooted(status)) else {
+                return .failed("other users can change it: chown root and chmod go-w make it usable")
+            }
+            return read(descriptor, limit: limit)
+        case .missing: return .missing
+        case .failed(let reason): return .failed(reason)
+        }
+    }
+
     /// Reads at most `limit` bytes to the end of an open file.
     package static func read(_ descriptor: Int32, limit: Int) -> Content {
         let content = beginning(descriptor, count: limit + 1)
@@ -114,8 +129,15 @@ package enum PlainFile {
         try checkPlace(path)
     }
 
-    /// Refuses a folder that other users can change or replace. A folder that is missing is accepted.
-    package static func checkFolder(_ path: String) throws(StartError) { try checkPlace(path) }
+    /// Refuses a folder that other users can change or replace, or to which they can add files. A folder that is missing
+    /// is accepted.
+    package static func checkFolder(_ path: String) throws(StartError) {
+        try checkPlace(path)
+        var status = stat()
+        guard stat(path, &status) == 0, status.st_mode & S_IFMT == S_IFDIR else { return }
+        guard isExposed(rooted(status), addsFiles: true) else { return }
+        throw exposed(path)
+    }
 
     /// The largest number of symbolic links in a path, as in the kernel. path_resolution(7)
     private static let maximumLinks = 40
@@ -145,7 +167,9 @@ package enum PlainFile {
                 links += 1
                 // Nobody can write to a link; its owner can replace it.
                 status.st_mode = 0
-                guard links <= maximumLinks, !isExposed(rooted(status)) else { throw exposed(next) }
+                guard !isExposed(rooted(status)) else { throw exposed(next) }
+                // Nobody can open such a path.
+                guard links <= maximumLinks else { return }
                 let target = target(of: next)
                 if target.hasPrefix("/") { folder = "" }
                 rest = names(target) + rest
@@ -206,11 +230,12 @@ package enum PlainFile {
         return "; if it belongs to the user of the daemon, run this as that user: runuser -u \(user) -- \(program) ..."
     }
 
-    /// Whether users other than root and the user of this process can change a file, or the names in a folder.
-    package static func isExposed(_ status: stat, user: UInt32 = geteuid()) -> Bool {
+    /// Whether users other than root and the user of this process can change a file, or the names in a folder. With
+    /// `addsFiles` it also counts if they can only add files to a folder.
+    package static func isExposed(_ status: stat, user: UInt32 = geteuid(), addsFiles: Bool = false) -> Bool {
         guard status.st_uid == 0 || status.st_uid == user else { return true }
         // In a sticky folder nobody can replace the files of others.
-        if status.st_mode & S_IFMT == S_IFDIR, status.st_mode & S_ISVTX != 0 { return false }
+        if status.st_mode & S_IFMT == S_IFDIR, status.st_mode & S_ISVTX != 0, !addsFiles { return false }
         // Many systems give each person a group of the same number. The clients of a service are in its group.
         let isOwnGroup = status.st_gid == 0 || user >= 1000 && status.st_gid == user
         return status.st_mode & S_IWOTH != 0 || status.st_mode & S_IWGRP != 0 && !isOwnGroup

@@ -60,7 +60,7 @@ enum PrivateFile {
         var state = stat()
         // A folder that is missing is an error when the first file is opened.
         guard stat(path, &state) == 0 else { return }
-        guard !PlainFile.isExposed(state) else { throw .storeExposed(path) }
+        guard !PlainFile.isExposed(state, addsFiles: true) else { throw .storeExposed(path) }
     }
 
     private static func synchronizeFolder(of path: String) {

@@ -45,7 +45,7 @@ package enum CertificateFiles {
     /// Reads one certificate.
     /// - Throws: `Malformed`, also when the file cannot be read.
     package static func read(_ path: String) throws(Malformed) -> CVCertificate {
-        switch PlainFile.read(path, limit: CVCertificate.maximumLength) {
+        switch PlainFile.readTrusted(path, limit: CVCertificate.maximumLength) {
         case .bytes(let bytes): return try CVCertificate(bytes)
         case .missing: throw Malformed("there is no such file")
         case .tooLong: throw Malformed("the file is longer than a certificate")

@@ -97,7 +97,7 @@ package final class DocumentAnchorFolder: Sendable {
         var warnings: [String] = []
         for stamp in stamps where !Task.isCancelled {
             let name = String(stamp.path.dropFirst(path.utf8.count + 1))
-            switch PlainFile.read(stamp.path, limit: DocumentAnchorFile.maximumLength) {
+            switch PlainFile.readTrusted(stamp.path, limit: DocumentAnchorFile.maximumLength) {
             case .bytes(let content): files.append((name, content))
             case .missing: continue
             case .tooLong: warnings.append("\(name): the file is too long")

@@ -149,7 +149,7 @@ package final class MdocAnchorFolder: Sendable {
         var warnings: [String] = []
         for stamp in stamps.files where !Task.isCancelled {
             let name = String(stamp.path.dropFirst(path.utf8.count + 1))
-            switch PlainFile.read(stamp.path, limit: DocumentAnchorFile.maximumLength) {
+            switch PlainFile.readTrusted(stamp.path, limit: DocumentAnchorFile.maximumLength) {
             case .bytes(let content) where MdocStatusList.looksLike(content):
                 do throws(MdocProblem) {
                     statusLists.append((name, try MdocStatusList(content)))

@@ -158,7 +158,7 @@ package struct PublishedListFolder: Sendable {
     /// - Throws: `Malformed` if the file cannot be read.
     package func list(of address: String) throws(Malformed) -> PublishedList? {
         guard let stamp = stamp(of: address) else { return nil }
-        switch PlainFile.read(stamp.path, limit: PublishedList.maximumLength) {
+        switch PlainFile.readTrusted(stamp.path, limit: PublishedList.maximumLength) {
         case .bytes(let bytes): return try PublishedList(bytes, from: address, fetched: stamp.seconds)
         case .missing: return nil
         case .tooLong: throw Malformed("the file is too long")

@@ -502,12 +502,40 @@ struct ConfigurationTests {
         #expect(PlainFile.isExposed(status, user: user) == isExposed)
     }
 
+    @Test("a sticky folder keeps the files in it, but other users can add files")
+    func sticky() throws {
+        var status = stat()
+        (status.st_uid, status.st_mode) = (0, S_IFDIR | 0o1777)
+        #expect(!PlainFile.isExposed(status, user: 500))
+        #expect(PlainFile.isExposed(status, user: 500, addsFiles: true))
+        let folder = try TemporaryFolder()
+        let path = folder.path + "/anchors"
+        mkdir(path, 0o700)
+        try PlainFile.checkFolder(path)
+        chmod(path, 0o1777)
+        try PlainFile.checkPlace(path)
+        #expect(throws: StartError.self) { try PlainFile.checkFolder(path) }
+    }
+
+    @Test("a file that other users can change is no authority")
+    func trusted() throws {
+        let folder = try TemporaryFolder()
+        let path = folder.path + "/a.cvcert"
+        _ = try folder.write("a.cvcert", "abc".utf8)
+        #expect(PlainFile.readTrusted(path, limit: 9) == .bytes(Array("abc".utf8)))
+        chmod(path, 0o646)
+        guard case .failed(let reason) = PlainFile.readTrusted(path, limit: 9) else { throw Malformed("it is read") }
+        #expect(reason.hasPrefix("other users can change it"))
+    }
+
     @Test(
         "invalid text is refused with the line number",
-        arguments: [[0xFF], [0x23, 0x00], [0xC3]] as [[UInt8]]
+        arguments: [
+            ([0xFF], "is not UTF-8 text"), ([0xC3], "is not UTF-8 text"), ([0x23, 0x00], "has a control character"),
+        ] as [([UInt8], String)]
     )
-    func noText(line: [UInt8]) {
-        #expect(refusal([0x0A] + line)?.message.contains("line 2: the line is not UTF-8 text") == true)
+    func noText(line: [UInt8], fault: String) {
+        #expect(refusal([0x0A] + line)?.message.contains("line 2: the line \(fault)") == true)
     }
 
     @Test("a missing default file is accepted; a missing --config file, a directory and a huge file are refused")
