@@ -34,6 +34,8 @@ package struct AccessPolicy: Sendable, Equatable {
     private var owner: UInt32?
     /// The rules whose names the system does not know.
     private var unknown: [AccessRule] = []
+    /// The rules for a user or group of another rule, once by name and once by number. What both grant is granted.
+    private var repeated: [AccessRule] = []
 
     /// The permissions of a client that no line of `[access]` applies to.
     package static let defaultPermissions: Permissions = [.readers, .cards, .wallet, .agent]
@@ -52,7 +54,7 @@ package struct AccessPolicy: Sendable, Equatable {
 
     /// Resolves the rules. `owner` is a user who has all permissions, as root has; see `trustedOwner`.
     ///
-    /// `warnings` gets one line for each unknown name.
+    /// `warnings` gets one line for each unknown name, and for each second line of one user or group.
     package init(
         rules: [AccessRule],
         owner: UInt32? = nil,
@@ -63,18 +65,25 @@ package struct AccessPolicy: Sendable, Equatable {
         others = Self.defaultPermissions
         unknown = rules
         resolve(names)
-        warnings += unknownNames.map(\.warning)
+        warnings += doubtful.map(\.warning)
     }
 
-    /// The settings whose names the system does not know, such as `[access] user:NAME`, with what that means.
-    package var unknownNames: [(setting: String, warning: String)] {
-        unknown.map { rule in
-            let key = rule.subject.key
-            let kind = key.prefix { $0 != ":" }
-            let setting = "[access] \(key)"
-            let meaning = "until it does, its line also limits clients whose user has no known name"
-            return (setting, "\(setting) names no \(kind) of this computer: \(meaning)")
+    /// The settings whose names the system does not know, such as `[access] user:NAME`, and those for a user or group that
+    /// has a line already, with what that means.
+    package var doubtful: [(setting: String, warning: String)] {
+        repeated.map { rule in
+            let setting = "[access] \(rule.subject.key)"
+            return (
+                setting, "\(setting) has another line, with its name or number: only what both lines grant is granted"
+            )
         }
+            + unknown.map { rule in
+                let key = rule.subject.key
+                let kind = key.prefix { $0 != ":" }
+                let setting = "[access] \(key)"
+                let meaning = "until it does, its line also limits clients whose user has no known name"
+                return (setting, "\(setting) names no \(kind) of this computer: \(meaning)")
+            }
     }
 
     /// Looks up the names that were unknown so far.
@@ -85,15 +94,21 @@ package struct AccessPolicy: Sendable, Equatable {
             switch rule.subject {
             case .others: others = rule.permissions
             case .user(let name):
-                if let id = names.user(name) { users[id] = rule.permissions } else { unknown.append(rule) }
+                add(rule, to: \.users, names.user(name))
             case .group(let name):
-                if let id = names.group(name) {
-                    groups[id, default: []].formUnion(rule.permissions)
-                } else {
-                    unknown.append(rule)
-                }
+                add(rule, to: \.groups, names.group(name))
             }
         }
+    }
+
+    private mutating func add(
+        _ rule: AccessRule,
+        to lines: WritableKeyPath<AccessPolicy, [UInt32: Permissions]>,
+        _ id: UInt32?
+    ) {
+        guard let id else { return unknown.append(rule) }
+        if self[keyPath: lines][id] != nil { repeated.append(rule) }
+        self[keyPath: lines][id, default: rule.permissions].formIntersection(rule.permissions)
     }
 
     /// Whether the groups of a user decide about the permissions.

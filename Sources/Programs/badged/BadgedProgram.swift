@@ -48,7 +48,7 @@ import Scanners
         var unknownNames: [String] = []
         let policy = AccessPolicy(rules: configuration.access, warnings: &unknownNames)
         let warnings =
-            policy.unknownNames + configuration.radio.warnings(exists: HostAdapters.exists)
+            policy.doubtful + configuration.radio.warnings(exists: HostAdapters.exists)
             + anchorWarnings(configuration)
         for error in errors { Log.report(error) }
         for (setting, warning) in warnings {
@@ -89,6 +89,10 @@ import Scanners
         let configuration = Configuration(files: SettingFiles(options.configurationPath), errors: &errors)
         for error in errors { Log.report(error) }
         print(configuration.printed, terminator: "")
+        guard fflush(nil) == 0 else {
+            Log.report(StartError("cannot write the settings: \(errorText())", hint: "write them to another place"))
+            return 1
+        }
         return errors.isEmpty ? 0 : wrongConfiguration
     }
 

@@ -37,6 +37,29 @@ struct AccessPolicyTests {
         #expect(warnings.isEmpty)
     }
 
+    @Test("two lines for one user or group, by name and by number, grant what both grant, and are told")
+    func repeated() {
+        let names = NameService(
+            user: { $0 == "ada" ? 1001 : UInt32($0) },
+            group: { $0 == "door" ? 7 : UInt32($0) },
+            userName: { _ in nil },
+            groupName: { _ in nil },
+            groups: { _ in nil }
+        )
+        let rules = [
+            AccessRule(.user("ada"), [.readers, .cards]), AccessRule(.user("1001"), [.cards, .wallet]),
+            AccessRule(.group("7"), [.cards]), AccessRule(.group("door"), []),
+        ]
+        for rules in [rules, rules.reversed()] {
+            var warnings: [String] = []
+            let policy = AccessPolicy(rules: rules, names: names, warnings: &warnings)
+            #expect(policy.permissions(of: .init(uid: 1001, gid: 9, groups: [])) == .cards)
+            #expect(policy.permissions(of: .init(uid: 5, gid: 7, groups: [])) == [])
+            #expect(warnings.count == 2)
+            #expect(warnings.allSatisfy { $0.contains("only what both lines grant is granted") })
+        }
+    }
+
     @Test("a user who runs badged by hand has all permissions, and the user of a service has those of its lines")
     func owners() throws {
         let path = "/tmp/badged-owner-\(getpid()).sock"
@@ -87,8 +110,8 @@ struct AccessPolicyTests {
         let rules = (0..<1000).map { AccessRule(.user("u\($0)"), .readers) }
         let policy = AccessPolicy(rules: rules, names: names, warnings: &warnings)
         #expect(looked.withLock { $0 } == 1000)
-        #expect(warnings == policy.unknownNames.map(\.warning))
-        #expect(policy.unknownNames.last?.setting == "[access] user:u999")
+        #expect(warnings == policy.doubtful.map(\.warning))
+        #expect(policy.doubtful.last?.setting == "[access] user:u999")
     }
 
     private static let unknown = [
