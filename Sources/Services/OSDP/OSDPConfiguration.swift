@@ -340,6 +340,12 @@ package struct OSDPConfiguration: Sendable, Equatable {
         for (line, names) in users.sorted(by: { $0.key.text < $1.key.text }) where names.count > 1 {
             refuse("\(names.joined(separator: " and ")) use \(line.text)", "a line has one panel, or readers only")
         }
+        for case .listen(let address, let port) in users.keys where !["0.0.0.0", "::"].contains(address) {
+            for every in ["0.0.0.0", "::"] where users[.listen(address: every, port: port)] != nil {
+                let line = OSDPLine.listen(address: address, port: port)
+                refuse("\(line.text) is also one of port \(every):\(port)", "give each line a port of its own")
+            }
+        }
         for bus in panels.map(\.bus) + readers {
             if bus.line == nil { refuse("\(bus.name) has no line", "write device =, tcp = or listen =") }
         }

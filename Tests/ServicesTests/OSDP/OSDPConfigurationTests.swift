@@ -143,6 +143,10 @@ struct OSDPConfigurationTests {
                 "osdp.conf: a and b use /dev/x"
             ),
             (
+                "[panel a]\nlisten = 0.0.0.0:4870\n[panel b]\nlisten = 127.0.0.1:4870",
+                "osdp.conf: port 127.0.0.1:4870 is also one of port 0.0.0.0:4870"
+            ),
+            (
                 "[reader a]\ndevice = /dev/x\nkey = /k\n[reader b]\ndevice = /dev/x\nkey = /k",
                 "osdp.conf: two readers at /dev/x have one address"
             ),
