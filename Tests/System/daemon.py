@@ -59,6 +59,22 @@ daemon = Daemon(program, usual, work)
 code, _ = daemon.end(signal.SIGINT)
 check("SIGINT ends badged with 0", code == 0, code)
 
+daemon = Daemon(program, usual, work)
+client = Client(path)
+client.send(cmd="RUN_CHANGE_PIN")
+client.wait_for("INSERT_CARD")
+# Slower than the end of badged.
+client.send(cmd="SET_CARD", name="Simulator", card={"latencyMs": 1200})
+client.wait_for("ENTER_PIN")
+client.send(cmd="SET_PIN", value="123456")
+client.wait_for("ENTER_NEW_PIN")
+client.send(cmd="SET_NEW_PIN", value="654321")
+client.ask("STATUS", cmd="GET_STATUS")
+code, seconds = daemon.end()
+end = client.wait_for("CHANGE_PIN")
+check("SIGTERM while a slow card changes its PIN: the client is told how it ended", end is not None
+      and (end["success"] or end["reason"] == "Change_Pin_No_SetEidPinCommand_Response") and code == 0, (end, code, seconds))
+
 # Watchdog and reload
 configure("[log]\nlevel = info\n")
 daemon = Daemon(program, usual + ["--config", config], work, environment={"WATCHDOG_USEC": "2000000"})
@@ -331,6 +347,10 @@ code, out, log = run("--config", config, "--print-config")
 check("--print-config prints the settings in force with the files and lines of a drop-in",
       code == 0 and f"# {config}.d/50-site.conf, line 4\nlevel = info\n" in out and "# default\nenabled = yes\n" in out and
       f"# {config}, line 2\ndefault = none\n" in out and log == "", (code, out, log))
+with open("/dev/full", "w") as full:
+    shown = subprocess.run([program, "--config", config, "--print-config"], stdout=full, stderr=subprocess.PIPE, text=True,
+                           timeout=LIMIT, check=False)
+check("--print-config tells that nobody got the settings", shown.returncode == 1 and "No space left" in shown.stderr, shown)
 with open(os.path.join(config + ".d", "60-wrong.conf"), "w") as file:
     file.write("[log]\nlevel = loud\n")
 code, out, log = run("--config", config, "--check-config")
@@ -338,6 +358,13 @@ check("--check-config finds a wrong line of a drop-in", code == 78 and f"{config
 os.remove(os.path.join(config + ".d", "60-wrong.conf"))
 os.remove(os.path.join(config + ".d", "50-site.conf"))
 os.rmdir(config + ".d")
+sticky = os.path.join(work, "sticky")
+os.mkdir(sticky)
+os.chmod(sticky, 0o1777)
+configure(f"[eid]\ntrust_anchors = {sticky}\n")
+code, _, log = run("--config", config, "--check-config")
+check("a folder of authorities to which other users can add files is refused",
+      code == 78 and f"other users can change {sticky}" in log, (code, log))
 exposed = os.path.join(work, "exposed")
 os.mkdir(exposed)
 os.chmod(exposed, 0o777)

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Concurrency
+import ISO7816
 import Readers
+import Server
 import TestSupport
 import Testing
 import VirtualEID
@@ -51,6 +53,52 @@ import VirtualEID
             """
         )
         #expect(await server.cardState()?.judgedPINs == 1)
+    }
+
+    @Test(
+        "a CAN or PUK to which the card gives no answer is not called wrong",
+        arguments: [
+            ("1", "11", "mute", "CAN 500540"), ("1", "12", "muteAfter", "CAN 500540"),
+            ("0", "14", "muteAfter", "PUK 9876543210"), ("0", "13", "mute", "PUK 9876543210"),
+        ]
+    )
+    func unanswered(tries: String, command: String, action: String, answer: String) async throws {
+        let kind = answer.prefix(3)
+        try await user.play(
+            """
+            \(Script.asked)
+            > SET_CARD {"retryCounter":\(tries),"faults":[{"afterApdu":\(command),"do":"\(action)"}]}
+            < READER \(tries)
+            < ENTER_\(kind) \(tries)
+            > SET_\(answer)
+            < ENTER_\(kind) \(tries): The card gave no answer, so the value may have been right; it is needed again
+            > SET_\(kind) \(kind == "CAN" ? "111111" : "1111111111")
+            < ENTER_\(kind) \(tries)
+            \(Script.cancelled)
+            """
+        )
+    }
+
+    @Test(
+        "if the daemon ends before the card answers, the client is told what is known",
+        arguments: [
+            (0x86, nil, "false User_Cancelled"), (0x2C, nil, "false Change_Pin_No_SetEidPinCommand_Response"),
+            (0x22, 0x2C, "true"),
+        ] as [(UInt8, UInt8?, String)]
+    )
+    func abandoned(silent: UInt8, after: UInt8?, end: String) async throws {
+        let recorder = try RecordingReaders()
+        let user = try await ScriptedClient(.started(recorder))
+        let gate = recorder.gate { _, command in
+            command.ins == silent && (after == nil || recorder.recorded.last?.command.ins == after)
+        }
+        try await user.play("\(Script.askedPIN)\n> SET_PIN 123456")
+        if silent != 0x86 { try await user.play("< ENTER_NEW_PIN 3\n> SET_NEW_PIN 654321") }
+        await gate.arrival()
+        user.server.server.abandonWorkflows()
+        try await user.play("< CHANGE_PIN \(end)")
+        gate.open()
+        await user.server.released("Simulator")
     }
 
     @Test("a wrong PUK repeats the question and costs no use of the PUK")

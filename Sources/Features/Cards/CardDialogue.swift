@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 package import Concurrency
+package import Readers
 package import Server
 package import Text
 
@@ -15,6 +16,10 @@ package import Text
     /// takes. A limit is for dialogues in which nothing depends on a single answer. The same holds if the task of `run`
     /// is cancelled and the workflow goes on.
     private let cancelLimit: Int64?
+    /// The insertion whose card has not answered to the last value.
+    package var unanswered: Insertion?
+    /// The end of the workflow if the daemon ends before the card has answered; nil: none is true.
+    package var abandonment: Failure?
 
     package init(
         _ registry: ReaderRegistry,
@@ -52,10 +57,24 @@ package import Text
         let work = Task.immediate { @Loop in
             _ = end.fill(await Result { () async throws(Failure) in try await body(card) })
         }
+        let session = workflow.session
+        workflow.whenAbandoned = { [weak self] in
+            guard let failure = self?.abandonment else { return false }
+            Task { @Loop in
+                await work.value
+                await lease.release(removingVirtualCard: false)
+                // The work needs its session until then.
+                withExtendedLifetime(session) {}
+            }
+            return end.fill(.failure(failure))
+        }
+        defer { workflow.whenAbandoned = nil }
         let value: Value
         do throws(Failure) {
             value = try await wait(for: work, end).get()
         } catch {
+            // The process ends, and may not wait for the card.
+            if workflow.isAbandoned { throw error }
             let isLost = error.code == .cardLost
             await release(lease, after: work, removingVirtualCard: !isLost)
             if isLost, position.isBad {
@@ -74,7 +93,7 @@ package import Text
         _ end: OneShot<Result<Value, Failure>>
     ) async -> Result<Value, Failure> {
         await withTaskCancellationHandler {
-            if cancelLimit == nil { await work.value }
+            if cancelLimit == nil { return await end.value }
             return await end.value(whenCancelled: .failure(.cancelled))
         } onCancel: {
             work.cancel()

@@ -97,6 +97,7 @@ struct AuthenticationResult: Equatable {
             )
             let requirements = EIDRequirements(request, consent, automaticPINs)
             let dialogue = EIDDialogue(registry, workflow, readerName: readerName, requirements, now: now)
+            dialogue.abandonment = .cancelled
             try await dialogue.run { [self] card throws(Failure) in
                 let pace = try await dialogue.open(card, for: authorization)
                 do throws(EServiceFailure) {

@@ -9,29 +9,40 @@ import Server
 import Text
 
 /// Runs the dialogue of RUN_CHANGE_PIN: PIN, CAN or PUK as the card needs them, then the new PIN.
-@Loop struct ChangePIN {
+@Loop final class ChangePIN {
     private let dialogue: EIDDialogue
+    /// Whether the card has confirmed the new PIN.
+    private var hasNewPIN = false
 
     init(_ registry: ReaderRegistry, _ workflow: Workflow, readerName: String?, now: @escaping Now) {
         // The longest command has fewer than 255 bytes of data on every curve, so no reader needs extended length.
         let requirements = EIDRequirements(needsExtendedLength: false, needsPIN: true)
         dialogue = EIDDialogue(registry, workflow, readerName: readerName, requirements, now: now)
+        dialogue.abandonment = .cancelled
     }
 
     /// Runs the dialogue. At its end the reader is free and the card has no open channel.
     /// - Throws: why the card does not have the new PIN, or may not have it.
     func run() async throws(Failure) {
-        try await dialogue.run { card throws(Failure) in
-            try await dialogue.open(card)
-            try await changePIN(card)
+        do throws(Failure) {
+            try await dialogue.run { [self] card throws(Failure) in
+                try await dialogue.open(card)
+                try await changePIN(card)
+            }
+        } catch {
+            // The daemon may end before a card with the new PIN is free.
+            guard dialogue.workflow.isAbandoned, hasNewPIN else { throw error }
         }
     }
 
     private func changePIN(_ card: HeldEIDCard) async throws(Failure) {
         let pin = try await dialogue.ask(.newPIN, PasswordPrompt.Kind.newPIN.digits, card)
         let status: StatusWord
+        dialogue.abandonment = Failure(.changePINNoSetEIDPINCommandResponse)
         do throws(ChipError) {
             status = try await card.changePIN(to: pin)
+            hasNewPIN = Self.failure(status) == nil
+            dialogue.abandonment = Self.failure(status).map { Failure($0) } ?? .cancelled
         } catch {
             await card.destroyChannel()
             // The card may have the new PIN or the old one. Only an attempt would show this, and could cost the user a

@@ -68,6 +68,7 @@ extension CardDialogue<EIDRequirements> {
             if Task.isCancelled { throw .cancelled }
             guard isLost else { throw Failure(.maintainCardConnectionPACEUnrecoverable) }
             cardPosition(isGood: false)
+            if kind.hasNoCounter { unanswered = card.lease.insertion }
             throw .cardLost
         }
         cardPosition(isGood: true)
@@ -96,6 +97,7 @@ extension CardDialogue<EIDRequirements> {
                 await card.destroyChannel()
                 throw Failure(.maintainCardConnectionPACEUnrecoverable)
             }
+            unanswered = card.lease.insertion
             throw .cardLost
         }
         await card.destroyChannel()
@@ -130,7 +132,15 @@ extension CardDialogue<EIDRequirements> {
         takesAutomatic: Bool = false
     ) async throws(Failure) -> SecretBox? {
         do throws(Failure) {
-            let prompt = PasswordPrompt(kind: kind, digits: digits, card: card, takesAutomatic: takesAutomatic)
+            let isUnanswered = kind.hasNoCounter && unanswered == card.lease.insertion
+            unanswered = nil
+            let prompt = PasswordPrompt(
+                kind: kind,
+                digits: digits,
+                card: card,
+                takesAutomatic: takesAutomatic,
+                fault: isUnanswered ? PasswordPrompt.unanswered : nil
+            )
             return try await workflow.ask(prompt)
         } catch {
             if error.code != .cardLost { await card.destroyChannel() }

@@ -21,6 +21,9 @@ struct PasswordPrompt: CardPrompt {
             }
         }
 
+        /// Whether the client cannot see in the counter of READER if the card has refused the value.
+        var hasNoCounter: Bool { self == .can || self == .puk }
+
         /// The command that answers.
         var command: String {
             switch self {
@@ -39,6 +42,9 @@ struct PasswordPrompt: CardPrompt {
     let card: HeldEIDCard
     /// Whether a program may give the value without a person, if `AutomaticPINs` agrees.
     var takesAutomatic = false
+    var fault: Phrase?
+
+    static let unanswered: Phrase = "The card gave no answer, so the value may have been right; it is needed again"
 
     var name: StaticString {
         switch kind {

@@ -378,13 +378,20 @@ import WalletFeature
         }
     }
 
+    /// Milliseconds in which the clients of workflows that were abandoned get their final messages.
+    private static let farewell: Int64 = 100
+
     /// Cancels the workflows, notifies their clients and releases the cards. A card that does not answer delays the end by
-    /// 0.9 s at most.
+    /// a second at most.
     private func end() async {
         service.stopping()
         let deadline = Loop.Alarm { [self] in
             Log.warning("a card was not released in time")
-            Task { @Loop in await leave() }
+            server?.abandonWorkflows()
+            Task { @Loop in
+                await Loop.sleep(milliseconds: Self.farewell)
+                await leave()
+            }
         }
         deadline.set(after: 900)
         radio?.stop()

@@ -13,6 +13,9 @@ package protocol Prompt: Sendable {
     /// Returns the message that asks, usually a `question`. `error` says what was wrong with the last value.
     @Loop func message(_ number: Int, to session: Session, error: Phrase?) -> any Message
 
+    /// What happened to the value before, if the client cannot know: `error` of the first message.
+    var fault: Phrase? { get }
+
     /// Whether the subject of the prompt, such as a card in its reader, still exists.
     @Loop var isCurrent: Bool { get }
 
@@ -23,6 +26,8 @@ package protocol Prompt: Sendable {
 }
 
 extension Prompt {
+    package var fault: Phrase? { nil }
+
     package var isCurrent: Bool { true }
 
     @Loop package func answer(in call: Call) throws(Failure) -> Answer { throw .badState }
@@ -141,7 +146,7 @@ extension Workflow {
         defer { alarm.cancel() }
         let result = await withCheckedContinuation { continuation in
             openPrompt = OpenPrompt(number, prompt, self, continuation)
-            session.push(prompt.message(number, to: session, error: nil))
+            session.push(prompt.message(number, to: session, error: prompt.fault))
         }
         return try result.get()
     }

@@ -110,6 +110,11 @@ import Text
         while let session = sessionsByID.values.first { await session.waitForEnd() }
     }
 
+    /// Has the workflows that still wait for a card send their final messages.
+    package func abandonWorkflows() {
+        for session in sessionsByID.values { session.workflow?.abandon() }
+    }
+
     /// The number of descriptors that are reserved for readers and cards.
     private static let reservedDescriptors: Int32 = 16
     /// The number of further descriptors that only clients of root get.

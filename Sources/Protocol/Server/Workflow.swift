@@ -34,6 +34,10 @@ package import Text
     package var awaitedEvent: String?
     private var showsProgress: (@Loop (Int) -> Void)?
     private var task: Task<Void, Never>?
+    /// Ends what waits for a card, and returns whether it did.
+    package var whenAbandoned: (@Loop () -> Bool)?
+    /// Whether the daemon ends before the card has answered.
+    package private(set) var isAbandoned = false
 
     init(_ name: String, _ session: Session, _ permission: Permissions) {
         self.name = name
@@ -54,6 +58,12 @@ package import Text
             session.workflowEnded()
         }
         if isCancelled { task?.cancel() }
+    }
+
+    /// Ends the workflow with its final message, although a card has not answered, because the daemon ends.
+    func abandon() {
+        isAbandoned = whenAbandoned?() ?? false
+        cancel()
     }
 
     /// Cancels the workflow because its client has lost the permission.
