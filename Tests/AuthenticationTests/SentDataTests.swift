@@ -63,6 +63,7 @@ struct SentDataTests {
             if exchange == "refresh" { await cancelled() }
             return await base.refreshAddress(after: result)
         }
+        func interruption() async -> EServiceFailure? { await base.interruption() }
         func close() { base.close() }
     }
 

@@ -6,7 +6,7 @@ package import EID
 package import EService
 package import ISO7816
 import Synchronization
-import Text
+package import Text
 
 /// An in-process eService with its eID-Server and without a network. Terminal authentication, chip authentication and
 /// secure messaging are real and use the test PKI. A test can hold the service at any step or let the step fail. Other
@@ -77,6 +77,8 @@ package actor TestService: EServiceConnection {
     /// The errors that `sendTransmit` received.
     package private(set) var transmitErrors: [ECardResult] = []
     package nonisolated let closed = AsyncStream<Void>.makeStream()
+    /// Filled by a test that ends the connections.
+    package nonisolated let interrupted = OneShot<EServiceFailure?>()
 
     private var pool: CVCertificatePool?
     private var output: EAC1Output?
@@ -242,6 +244,8 @@ package actor TestService: EServiceConnection {
             return RefreshOutcome(url: nil, failure: error)
         }
     }
+
+    package nonisolated func interruption() async -> EServiceFailure? { await interrupted.value(whenCancelled: nil) }
 
     package nonisolated func close() { closed.continuation.finish() }
 

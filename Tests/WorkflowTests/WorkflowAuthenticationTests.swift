@@ -353,6 +353,24 @@ struct AuthenticationTests {
         )
     }
 
+    @Test(
+        "no question stays open when the connections have ended, and the card is free",
+        arguments: [
+            ("> RUN_AUTH\n< AUTH\n< \(rights)", ""), ("\(accepted)\n< INSERT_CARD", ""), (toPIN, "< READER -\n"),
+        ]
+    )
+    @Loop func interrupted(dialogue: String, before: String) async throws {
+        let service = TestService()
+        let (server, user) = try await Self.started(service)
+        try await user.play(dialogue)
+        service.interrupted.fill(EServiceFailure(.genericSendReceiveNetworkError, .connection))
+        try await user.play(
+            "\(before)< AUTH error trustedChannelEstablishmentFailed Generic_Send_Receive_Network_Error \(Self.back)"
+        )
+        await user.isQuiet()
+        #expect(!server.isLent())
+    }
+
     @Test("a missing refresh URL after a success makes the workflow fail")
     @Loop func refresh() async throws {
         let service = TestService {

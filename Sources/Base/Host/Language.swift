@@ -21,6 +21,10 @@ package enum Language {
 
     /// The first catalogue of the languages that there is; English needs none.
     package static func catalogue(of languages: [String], _ environment: Environment = systemEnvironment) -> Catalogue {
+        installed(languages, environment) ?? .english
+    }
+
+    private static func installed(_ languages: [String], _ environment: Environment) -> Catalogue? {
         for name in languages {
             if name == "en" || name.hasPrefix("en_") { break }
             // A name must not lead out of the folder.
@@ -30,12 +34,12 @@ package enum Language {
             guard case .bytes(let bytes) = PlainFile.read(path, limit: Catalogue.maximumBytes) else { continue }
             if let catalogue = Catalogue(bytes) { return catalogue }
         }
-        return .english
+        return nil
     }
 
-    /// The catalogues of all languages that badged is translated to, by their names.
+    /// The catalogues that are installed, by the names of their languages.
     package static func translations() -> [String: Catalogue] {
-        ["de": catalogue(of: ["de"])]
+        ["de": installed(["de"], systemEnvironment)].compactMapValues(\.self)
     }
 
     private static let folder = "/usr/share/locale"

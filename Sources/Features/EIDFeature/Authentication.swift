@@ -33,9 +33,13 @@ struct AuthenticationResult: Equatable {
     private let now: Now
     private let today: CVDate
     private let automaticPINs: AutomaticPINs
+    /// The browser that waits for the end; nil: the client has its address.
+    private let visit: BrowserVisit?
     /// The first failure. Later failures result from it and are ignored.
     private var failure: EServiceFailure?
     private var sent = SentData()
+    /// Whether the card is open for the servers, so that their steps tell when they fail.
+    private var isServing = false
 
     init(
         _ registry: ReaderRegistry,
@@ -44,7 +48,8 @@ struct AuthenticationResult: Equatable {
         readerName: String?,
         now: @escaping Now,
         today: CVDate,
-        automaticPINs: AutomaticPINs
+        automaticPINs: AutomaticPINs,
+        for visit: BrowserVisit?
     ) {
         self.registry = registry
         self.workflow = workflow
@@ -53,6 +58,7 @@ struct AuthenticationResult: Equatable {
         self.now = now
         self.today = today
         self.automaticPINs = automaticPINs
+        self.visit = visit
     }
 
     /// Runs the dialogue. At its end the server has the result, the reader is free and all channels are closed.
@@ -66,8 +72,8 @@ struct AuthenticationResult: Equatable {
         }
         if failure == nil { workflow.progress(80) }
         let result = failure?.result ?? .ok
-        // Nobody returns to the service of a client that has left.
-        let hasLeft = workflow.isCancelled && workflow.session.hasLeft
+        // Nobody returns to the service if who has the browser is gone.
+        let hasLeft = visit?.hasLostBrowser ?? (workflow.isCancelled && workflow.session.hasLeft)
         let refresh = hasLeft ? RefreshOutcome(url: nil) : await service.refreshAddress(after: result)
         service.close()
         let reason = failure ?? refresh.failure
@@ -88,32 +94,45 @@ struct AuthenticationResult: Equatable {
             // Report CANCEL to the client even if the service fails at the same time.
             throw Task.isCancelled ? EServiceFailure(.userCancelled, .cancelledByUser) : error
         }
-        do throws(Failure) {
-            let consent = try await workflow.ask(AccessRightsPrompt(consent: Consent(request, today: today)))
-            let authorization = PACEAuthorization(
-                chat: CHAT(.terminal, consent.effective),
-                certificateDescription: request.description.encoded,
-                isByCAN: consent.isByCAN
-            )
-            let requirements = EIDRequirements(request, consent, automaticPINs)
-            let dialogue = EIDDialogue(registry, workflow, readerName: readerName, requirements, now: now)
-            dialogue.abandonment = .cancelled
-            try await dialogue.run { [self] card throws(Failure) in
-                let pace = try await dialogue.open(card, for: authorization)
-                do throws(EServiceFailure) {
-                    try await serve(card, request, consent, authorization.chat, pace)
-                } catch {
-                    await card.destroyChannel()
-                    failure = failure ?? error
-                    throw Failure(error.reason)
-                }
-                await card.destroyChannel()
-            }
-        } catch {
+        // No prompt stays open for servers that cannot be reached any more. `serve` finds their end itself.
+        let end = await run { [self] () throws(Failure) in
+            try await useCard(for: request)
+        } until: { [self] in
+            guard let interruption = await service.interruption(), !isServing else { return false }
+            failure = failure ?? interruption
+            workflow.dropPrompt()
+            return true
+        }
+        if case .failure(let error) = end {
             throw failure ?? EServiceFailure(error.reason, Self.status(of: error.reason))
         }
         // A card whose status the service does not accept fails, although the server may report success.
         if let failure { throw failure }
+    }
+
+    /// Asks the user for the rights and the PIN, and lets the server read the card.
+    private func useCard(for request: AuthenticationRequest) async throws(Failure) {
+        let consent = try await workflow.ask(AccessRightsPrompt(consent: Consent(request, today: today)))
+        let authorization = PACEAuthorization(
+            chat: CHAT(.terminal, consent.effective),
+            certificateDescription: request.description.encoded,
+            isByCAN: consent.isByCAN
+        )
+        let requirements = EIDRequirements(request, consent, automaticPINs)
+        let dialogue = EIDDialogue(registry, workflow, readerName: readerName, requirements, now: now)
+        dialogue.abandonment = .cancelled
+        try await dialogue.run { [self] card throws(Failure) in
+            let pace = try await dialogue.open(card, for: authorization)
+            isServing = true
+            do throws(EServiceFailure) {
+                try await serve(card, request, consent, authorization.chat, pace)
+            } catch {
+                await card.destroyChannel()
+                failure = failure ?? error
+                throw Failure(error.reason)
+            }
+            await card.destroyChannel()
+        }
     }
 
     /// Returns the status for a failure of the dialogue before the eID-Server's part.
@@ -288,16 +307,27 @@ struct AuthenticationResult: Equatable {
         _ card: HeldEIDCard,
         _ answer: @autoclosure @escaping @Loop @Sendable () async throws(EServiceFailure) -> T
     ) async throws(EServiceFailure) -> T {
+        let result = await run(answer) {
+            await card.lease.cardLeaves()
+            return true
+        }
+        if !card.lease.isCurrent { throw EServiceFailure(.cardRemoved, .cardRemoved) }
+        return try result.get()
+    }
+
+    /// Runs `work`, which is cancelled if `event` comes first and returns true.
+    private func run<T: Sendable, E: Error>(
+        _ work: @escaping @Loop @Sendable () async throws(E) -> T,
+        until event: @escaping @Loop @Sendable () async -> Bool
+    ) async -> Result<T, E> {
         let round = Task.immediate { @Loop in
-            await Result(of: answer)
+            await Result(of: work)
         }
         let watch = Task.immediate { @Loop in
-            await card.lease.cardLeaves()
-            if !Task.isCancelled { round.cancel() }
+            if await event(), !Task.isCancelled { round.cancel() }
         }
         let result = await round.cancellableValue
         watch.cancel()
-        if !card.lease.isCurrent { throw EServiceFailure(.cardRemoved, .cardRemoved) }
-        return try result.get()
+        return result
     }
 }

@@ -122,6 +122,8 @@ private enum ActivationError: String {
     case noUserInterface = "No user interface"
     case busy = "Busy"
     case noTcToken = "No TcToken"
+    case unreachable = "Unreachable"
+    case insecure = "Insecure"
     case noAddress = "No address"
 
     /// Returns the error of an authentication that ended without an address.
@@ -131,8 +133,10 @@ private enum ActivationError: String {
         switch reason {
         case .parseTcTokenInvalidURL, .parseTcTokenMissingURL, .getTcTokenInvalidServerReply,
             .getTcTokenServiceUnavailable, .getTcTokenServerError, .getTcTokenClientError, .getTcTokenEmptyData,
-            .getTcTokenInvalidData, .getTcTokenNetworkError:
+            .getTcTokenInvalidData:
             self = .noTcToken
+        case .getTcTokenNetworkError: self = .unreachable
+        case .getTcTokenInvalidURL: self = .insecure
         default: self = .noAddress
         }
     }

@@ -10,10 +10,11 @@ import Text
 @Loop final class BrowserVisit {
     fileprivate(set) var workflow: Workflow?
     /// Whether the browser has disconnected. Then no browser can return to the service.
-    fileprivate var hasLostBrowser = false
+    private(set) var hasLostBrowser = false
 
     func browserLeft() {
-        hasLostBrowser = true
+        // The daemon ends both connections, and a user who has cancelled may close the browser.
+        if workflow?.isCancelled == false { hasLostBrowser = true }
         workflow?.cancel()
     }
 }
@@ -70,7 +71,8 @@ extension EIDFeature {
                 readerName: readerName,
                 now: now,
                 today: services.today(),
-                automaticPINs: automaticPINs
+                automaticPINs: automaticPINs,
+                for: visit
             )
             let result = await authentication.run()
             var end = visit?.hasLostBrowser == true ? result.withoutBrowser : result

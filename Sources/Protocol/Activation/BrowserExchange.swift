@@ -55,6 +55,8 @@ import Text
         switch message["error"]?.string {
         case nil: return .ended(.shown)
         case "No TcToken": return .ended(.noToken)
+        case "Unreachable": return .ended(.unreachable)
+        case "Insecure": return .ended(.insecure)
         case "No address": return .ended(.noAddress)
         case "Busy": return .ended(.busy)
         case "No user interface": return .ended(.noUserInterface)

@@ -127,6 +127,13 @@ package struct HTTPAnswer: Sendable, Equatable {
         case .noToken:
             let text = Phrase("The service gave no valid TcToken, which is how an authentication begins.")
             return page(404, identity, Phrase("No authentication"), text, next: again, tellService)
+        case .unreachable:
+            let text = Phrase("badged got no answer of the service over a connection that it can trust.")
+            let next = Phrase("Check whether this computer is online.")
+            return page(404, identity, Phrase("No connection"), text, next: next, again, tellService)
+        case .insecure:
+            let text = Phrase("The address with which an authentication begins must begin with https.")
+            return page(400, identity, Phrase("No safe address"), text, next: tellServiceNow)
         case .noAddress:
             let text = Phrase("The authentication has ended, but the service sent no valid address for your return.")
             return page(400, identity, Phrase("No return address"), text, next: again, tellService)
@@ -151,6 +158,7 @@ package struct HTTPAnswer: Sendable, Equatable {
     }
 
     private static let again = Phrase("Go back to the page of the service and start the authentication again.")
+    private static let tellServiceNow = Phrase("Tell the service.")
     private static let tellService = Phrase("If it fails again, tell the service.")
 
     private static func page(
@@ -182,6 +190,10 @@ package enum ActivationOutcome: Sendable, Equatable {
     case shown
     /// The service gave no TcToken.
     case noToken
+    /// The service could not be reached over a trusted connection.
+    case unreachable
+    /// The address of the TcToken is not one of https.
+    case insecure
     /// The TcToken has no address for the browser.
     case noAddress
     /// Another authentication or change of the PIN is running.

@@ -106,6 +106,8 @@ import Text
         acceptance?.cancel()
         acceptance = nil
         while let client = arrivals.next() { close(client.socket) }
+        // The authentication of a browser runs in another session, and is cancelled before the one of the browser ends.
+        for session in sessions { session.workflow?.cancel() }
         for session in sessions { session.end(becauseOf: "the daemon ends") }
         while let session = sessionsByID.values.first { await session.waitForEnd() }
     }

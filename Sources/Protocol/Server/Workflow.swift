@@ -87,6 +87,9 @@ package import Text
         if let openPrompt, !openPrompt.isCurrent { openPrompt.interrupt(.cardLost) }
     }
 
+    /// Ends the open prompt, because its answer has become useless.
+    package func dropPrompt() { openPrompt?.interrupt(.cancelled) }
+
     /// Begins a step of the workflow. `details` are further members of STATUS.
     package func progress(_ percent: Int, details: [JSON.Member] = []) {
         progress = percent

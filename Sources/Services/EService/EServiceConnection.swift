@@ -44,6 +44,10 @@ package protocol EServiceConnection: Sendable {
     /// - Returns: the address, and what was wrong with it.
     func refreshAddress(after result: ECardResult) async -> RefreshOutcome
 
+    /// Returns as soon as no later step can succeed, because the connections have ended on this host; nil if the task is
+    /// cancelled before. May be called once, while no method runs.
+    func interruption() async -> EServiceFailure?
+
     /// Closes all connections at once. May be called at any time and from any thread; a running method ends with
     /// `User_Cancelled`.
     func close()

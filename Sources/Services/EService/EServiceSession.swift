@@ -35,6 +35,10 @@ package actor EServiceSession: EServiceConnection {
         job = NetworkJob(configuration.network)
     }
 
+    package nonisolated func interruption() async -> EServiceFailure? {
+        await job.interruption().map(PAOSClient.failure)
+    }
+
     package nonisolated func close() {
         let job = job
         Task { @Loop in job.close() }

@@ -68,7 +68,7 @@ package struct FailureStatus: Sendable, Equatable {
     package static let browserUnreachable = Self(.communicationError, "The browser could not be reached.")
     package static let wrongInvocation = Self(
         .communicationError,
-        "The address of the TcToken is missing or not valid."
+        "The address of the TcToken is missing, not valid, or longer than 16 KiB."
     )
 
     package static let noTcToken = channel("The service did not give a TcToken.")
@@ -85,6 +85,7 @@ package struct FailureStatus: Sendable, Equatable {
         channel(Phrase("The connection to the service was lost: \(Phrase(stringLiteral: words))."), .lost)
     }
     package static let connection = channel("The server could not be reached.")
+    package static let noAnswer = channel("The server gave no valid answer.")
     package static let proxyUnreachable = channel("The proxy could not be reached.")
     package static let proxyRefused = channel("The proxy refused the connection.")
     package static let proxyCredentials = channel("The proxy did not accept the name and the password.")
@@ -129,7 +130,8 @@ extension HTTPFault {
         switch self {
         case .cancelled: .cancelledByUser
         case .timeout: .timeout
-        case .unreachable, .broken, .tooLarge, .privateServer: .connection
+        case .unreachable, .privateServer: .connection
+        case .broken, .tooLarge: .noAnswer
         case .unavailable(let words): .noNetworkProcess(words)
         case .lost(let words): .lostNetworkProcess(words)
         case .proxy(.unreachable, _): .proxyUnreachable

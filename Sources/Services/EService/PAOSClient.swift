@@ -107,7 +107,7 @@ final class PAOSClient {
             clientError: .genericSendReceiveClientError,
             other: .genericSendReceiveNetworkError
         )
-        return EServiceFailure(reason, .serverError, detail: "HTTP \(status)")
+        return EServiceFailure(reason, status < 400 ? .noAnswer : .serverError, detail: "HTTP \(status)")
     }
 
     static func failure(_ fault: HTTPFault) -> EServiceFailure {

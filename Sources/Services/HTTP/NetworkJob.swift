@@ -15,6 +15,7 @@ import Text
     private var process: Child?
     /// Set by `close` and by an end of badged-network; later transfers fail with it.
     private var end: HTTPFault?
+    private let ending = OneShot<HTTPFault?>()
     private var sessions: UInt8 = 0
     /// Whether the run has waited for this dialogue, and is asked first whether it lives: until it has answered, or
     /// another run has taken its place.
@@ -77,6 +78,7 @@ import Text
 
     private func finish(_ fault: HTTPFault, later: HTTPFault) {
         if end == nil { end = later }
+        ending.fill(fault)
         settle()
         for transfer in waiting.values { transfer.result.fill(.failure(fault)) }
         waiting = [:]
@@ -90,6 +92,10 @@ import Text
         // The answer to the client comes first.
         if let spare = network.spare { Task { [network] in spare.prepare(network) } }
     }
+
+    /// Returns the fault of the run as soon as no later transfer can succeed; nil if the task is cancelled before. May
+    /// be called once.
+    package func interruption() async -> HTTPFault? { await ending.value(whenCancelled: nil) }
 
     // MARK: Transfers
 
@@ -218,6 +224,7 @@ import Text
         } catch {
             channel = nil
             end = error
+            ending.fill(error)
             NetworkSlots.release(for: user)
         }
         settle()

@@ -120,7 +120,7 @@ import Text
         #expect(
             program.text(.error) == """
                 badgectl: error: the server could not be reached (Get_TcToken_Network_Error): the service got no data
-                hint: check the address, the network, and [eid] proxy in badged.conf(5)
+                hint: check the network, and [eid] proxy in badged.conf(5); if other services work, tell this one
 
                 """
         )

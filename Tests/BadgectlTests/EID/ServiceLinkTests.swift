@@ -116,7 +116,7 @@ import Text
             ("Get_TcToken_Network_Error", "lost", "start the authentication again"),
             (
                 "Get_TcToken_Network_Error", nil,
-                "check the address, the network, and [eid] proxy in badged.conf(5)"
+                "check the network, and [eid] proxy in badged.conf(5); if other services work, tell this one"
             ),
         ]
     )

@@ -151,7 +151,7 @@ struct RulesTests {
         "each outcome has its status",
         arguments: [
             (.redirect("https://a.example/r?ResultMajor=ok"), 303), (.shown, 200), (.noToken, 404), (.noAddress, 400),
-            (.busy, 409), (.noUserInterface, 503), (.failed, 500),
+            (.unreachable, 404), (.insecure, 400), (.busy, 409), (.noUserInterface, 503), (.failed, 500),
         ] as [(ActivationOutcome, Int)]
     )
     func ends(outcome: ActivationOutcome, status: Int) {
@@ -179,6 +179,8 @@ struct RulesTests {
             (#"{"msg":"ACTIVATION"}"#, .ended(.shown)),
             (#"{"error":"Busy","msg":"ACTIVATION"}"#, .ended(.busy)),
             (#"{"error":"No TcToken","msg":"ACTIVATION"}"#, .ended(.noToken)),
+            (#"{"error":"Unreachable","msg":"ACTIVATION"}"#, .ended(.unreachable)),
+            (#"{"error":"Insecure","msg":"ACTIVATION"}"#, .ended(.insecure)),
             (#"{"error":"No address","msg":"ACTIVATION"}"#, .ended(.noAddress)),
             (#"{"error":"No user interface","msg":"ACTIVATION"}"#, .ended(.noUserInterface)),
             (#"{"error":"?","msg":"ACTIVATION"}"#, .ended(.failed)),

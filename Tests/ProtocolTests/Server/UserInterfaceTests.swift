@@ -93,8 +93,8 @@ import Text
     @Test(
         "the error of an AUTH without a refresh address depends on whether a TcToken was received",
         arguments: [
-            (.getTcTokenNetworkError, "No TcToken"), (.getTcTokenEmptyData, "No TcToken"),
-            (.getTcTokenInvalidURL, "No address"), (.preVerificationCertificateExpired, "No address"),
+            (.getTcTokenNetworkError, "Unreachable"), (.getTcTokenEmptyData, "No TcToken"),
+            (.getTcTokenInvalidURL, "Insecure"), (.preVerificationCertificateExpired, "No address"),
         ] as [(FailureCode, String)]
     )
     func noAddress(reason: FailureCode, error: String) async throws {
@@ -126,6 +126,30 @@ import Text
         let other = try server.connect()
         let begin = await other.ask(#"{"cmd":"ACTIVATE","tcTokenURL":"https://a.example/t"}"#, "ACTIVATION")
         #expect(begin?["accepted"] == .bool(true))
+    }
+
+    @Test("a user interface that disconnects ends the authentication, and the browser returns to the service")
+    func userInterfaceLeaves() async throws {
+        let agent = try server.connect()
+        let browser = try server.connect()
+        _ = await agent.ask(#"{"cmd":"SET_USER_INTERFACE","active":true}"#, "USER_INTERFACE")
+        #expect(await browser.ask(Self.activate, "ACTIVATION")?["accepted"] == .bool(true))
+        _ = await agent.next("ACCESS_RIGHTS")
+        agent.close()
+        let answer = await browser.next("ACTIVATION")
+        #expect(answer?["url"] == .string("https://dienst.example/back?ResultMajor=error"))
+    }
+
+    @Test("the end of the daemon is a cancellation, not the loss of the browser")
+    func daemonEnds() async throws {
+        let agent = try server.connect()
+        let browser = try server.connect()
+        _ = await agent.ask(#"{"cmd":"SET_USER_INTERFACE","active":true}"#, "USER_INTERFACE")
+        #expect(await browser.ask(Self.activate, "ACTIVATION")?["accepted"] == .bool(true))
+        _ = await agent.next("ACCESS_RIGHTS")
+        _ = try server.listen()
+        await server.stopListening()
+        #expect(await agent.next("AUTH")?["result"]?["reason"] == .string("User_Cancelled"))
     }
 
     @Test("an authentication that ended before its browser disconnected keeps its reason")

@@ -69,6 +69,25 @@ import Transfers
         #expect(try await fault(session) == .unavailable(words), "a run that has ended is not started again")
     }
 
+    @Test("an end between two transfers is known at once", .timeLimit(.minutes(1)))
+    func endsBetween() async throws {
+        let standIn = try StandIn { request in
+            guard case .transfer(let transfer) = request else { return [] }
+            return [StandIn.framed(NetworkReport(number: transfer.number, .success(Self.response)).bytes), .end]
+        }
+        let job = NetworkJob(standIn.network)
+        let session = HTTPSession(
+            job,
+            preSharedKey: nil,
+            isDeveloperMode: false,
+            Self.limits,
+            nil,
+            log: { _ in }
+        )
+        #expect(try await fault(session) == nil)
+        #expect(await job.interruption() == .lost("badged-network has ended unexpectedly"))
+    }
+
     enum Lie: CaseIterable {
         case otherCertificate, shortKey, shortAgreement, noAgreement, notResumed, otherVersion
 

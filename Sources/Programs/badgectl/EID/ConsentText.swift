@@ -199,7 +199,7 @@ enum ConsentText {
             switch result.network {
             case .unavailable: tr("badgectl health says what is missing")
             case .lost: tr("start the authentication again")
-            case nil: tr("check the address, the network, and [eid] proxy in badged.conf(5)")
+            case nil: tr("check the network, and [eid] proxy in badged.conf(5); if other services work, tell this one")
             }
         case "Check_Refresh_Address_Proxy_Error": tr("check [eid] proxy in badged.conf(5)")
         case "Browser_Send_Failed": tr("start again on the page of the service")
