@@ -55,6 +55,24 @@ import Text
         #expect(user.names.count { $0 == "ENTER_PIN" } == 2)
     }
 
+    @Test("a cancelled SETUP_DEVICE tells what the card has", arguments: generations)
+    func cancelledSetup(version: String) async throws {
+        let bench = try await WalletBench()
+        let user = try await bench.user(with: card(version, #","initialised":false"#))
+        let rows = [
+            ("SHOW_PAPER_WALLET", "The card has the new PIN and PUK"), ("REGISTER_DEVICE", "the keys of the words"),
+        ]
+        for (question, change) in rows {
+            user.pausesAt = question
+            let asked = try await user.run(#"{"cmd":"RUN_WALLET","workflow":"SETUP_DEVICE"}"#)
+            #expect(asked["msg"]?.string == question)
+            await user.client.send(#"{"cmd":"CANCEL"}"#)
+            let end = await user.client.next("FLOW_INTERRUPTED")
+            #expect(end?["error"]?["change"]?.string?.contains(change) == true, "\(question): \(end ?? .null)")
+            try await bench.insertAgain()
+        }
+    }
+
     @Test("another card gets other words")
     func otherCard() async throws {
         let bench = try await WalletBench()

@@ -131,6 +131,7 @@ import Text
         }
         try await bench.waitForCard()
         let before = try await bench.secrets()
+        let keyUID = try await bench.info().keyUID
         faults.arm(cell.map { ($0.index, $0.fault) })
         let end = try await user.run(#"{"cmd":"RUN_WALLET",\#(dialogue.members)}"#)
         let count = faults.count
@@ -139,12 +140,14 @@ import Text
         let isComplete = end["msg"] == .string("FLOW_COMPLETE")
         if !isComplete {
             #expect(Self.expectedCodes.contains(end.code ?? ""), place)
-            // Nothing hides that the secrets of the card have changed.
+            // Nothing hides that the secrets or the keys of the card have changed.
             let after = try await bench.secrets()
             let isChanged = before.isInitialized != after.isInitialized || before.pin != after.pin
-            let isTold = user.names.contains("PIN_VALIDATED") && dialogue.name != "RESET_PIN"
-            let words = end["error"]?["message"]?.string ?? ""
-            #expect(!isChanged || isTold || words.contains("new PIN") || words.contains("reset"), place)
+            let change = end["error"]?["change"]?.string ?? ""
+            #expect(end["error"]?["message"]?.string?.hasSuffix(change) == true, place)
+            #expect(!isChanged || change.contains("new PIN") || change.contains("reset"), place)
+            let hasSameKeys = try await bench.info().keyUID == keyUID
+            #expect(hasSameKeys || change.contains("keys") || change.contains("reset"), place)
         }
         try await check(dialogue, bench, user, before, end, isComplete, place)
         guard cell != nil else { return (count, end) }

@@ -60,9 +60,9 @@ struct KeycardServices: Sendable {
     private let userID: String?
     /// The number of losses of a card that stayed in its reader, since the last answer of the client.
     private var silentLosses = 0
-    /// What this workflow has changed on a card, or may have changed, until PIN_VALIDATED reports that the PIN holds. It
-    /// is a part of each failure.
+    /// What this workflow has changed on a card, or may have changed. Both are parts of each failure.
     var change: CardChange?
+    var keyChange: KeyChange?
 
     init(
         _ services: KeycardServices,
@@ -88,14 +88,23 @@ struct KeycardServices: Sendable {
     func run<Value: Sendable>(
         _ body: @escaping @Loop (HeldKeycard) async throws(Failure) -> Value
     ) async throws(Failure) -> Value {
-        do throws(Failure) {
-            return try await base.run { card throws(Failure) in
+        try await telling { () throws(Failure) in
+            try await base.run { card throws(Failure) in
                 guard card.info.isSupported else { throw .otherVersion(card.info) }
                 return try await body(card)
             }
+        }
+    }
+
+    /// Runs `body`, whose failure tells what this workflow has changed.
+    func telling<Value>(_ body: () async throws(Failure) -> Value) async throws(Failure) -> Value {
+        do throws(Failure) {
+            return try await body()
         } catch {
             var failure = error
-            if let change { failure.change = change.text }
+            for text in [change?.text, keyChange?.text].lazy.compactMap(\.self) {
+                failure.change = failure.change.map { "\($0). \(text)" } ?? text
+            }
             throw failure
         }
     }
@@ -305,7 +314,6 @@ struct KeycardServices: Sendable {
     }
 
     private func pinHolds() {
-        change = nil
         workflow.session.push(
             WrittenMessage("PIN_VALIDATED") { [userID] in
                 if let userID { $0.member("userId", userID) }
@@ -384,7 +392,7 @@ struct KeycardServices: Sendable {
     }
 }
 
-/// A change of a card whose end a workflow may not see.
+/// A change of the PIN of a card.
 enum CardChange: Equatable {
     /// UNBLOCK PIN was sent to the card with this identity, and no answer was read.
     case unblocking([UInt8]?)
@@ -406,6 +414,21 @@ enum CardChange: Equatable {
             "It is not known whether the card has the new PIN and PUK: keep both until you have seen whether it is"
                 + " still new"
         case .initialized: "The card has the new PIN and PUK: keep both"
+        }
+    }
+}
+
+/// A change of the keys of a card.
+enum KeyChange {
+    /// LOAD KEY was sent, and no answer was read.
+    case loading
+    case loaded
+
+    /// The text for clients at the end of the workflow.
+    var text: Phrase {
+        switch self {
+        case .loading: "It is not known whether the card has the keys of the words: keep the words"
+        case .loaded: "The card has the keys of the words: keep the words"
         }
     }
 }

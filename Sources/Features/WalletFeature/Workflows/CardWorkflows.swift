@@ -39,12 +39,10 @@ struct ResetPIN: WalletWorkflow {
             case .status, .wrongForm, .noChannel: throw Failure(error, at: "CHANGE PIN")
             default:
                 // Only an attempt would show which PIN the card has, and could cost the user a try.
-                throw Failure(
-                    .resetPINFailed,
-                    "The answer of the card was lost: the card has the new PIN or the old one. Type the new PIN"
-                        + " first; a wrong one uses a try",
-                    at: "CHANGE PIN"
-                )
+                var failure = Failure(.resetPINFailed, "The answer of the card was lost", at: "CHANGE PIN")
+                failure.change =
+                    "The card has the new PIN or the old one. Type the new PIN first; a wrong one uses a try"
+                throw failure
             }
         }
     }

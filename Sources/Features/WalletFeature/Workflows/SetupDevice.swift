@@ -32,12 +32,12 @@ struct SetupDevice: WalletWorkflow {
         let setup = CardSetup(dialogue, flow, choices)
         try await setup.requireStore()
         let device = try await dialogue.run { card throws(Failure) in
-            if choices.hasPassphrase, card.info.keyUID != nil, !setup.hasLoaded { throw .hasKeys }
+            if choices.hasPassphrase, card.info.keyUID != nil, dialogue.keyChange == nil { throw .hasKeys }
             try await setup.unlock(card)
             if card.info.keyUID == nil { try await makeKeys(setup, card) }
             return try await setup.readDevice(card)
         }
-        return try await register(device, flow)
+        return try await dialogue.telling { () throws(Failure) in try await register(device, flow) }
     }
 
     /// Lets the card draw the words, has the user write them down, and loads their keys.
@@ -156,8 +156,6 @@ struct AuthorizeDevice: WalletWorkflow {
     var words: PaperWallet?
     /// The card for which the words were drawn.
     var wordsOwner: [UInt8]?
-    /// Whether this workflow has sent LOAD KEY.
-    private(set) var hasLoaded = false
     /// Whether this workflow has sent INIT.
     private var hasInitialized = false
 
@@ -261,8 +259,17 @@ struct AuthorizeDevice: WalletWorkflow {
         // have.
         try await flow.services.wallets.keep(words.wallet.firstKey, of: words.wallet.keyUID)
         dialogue.workflow.workBegins()
-        hasLoaded = true
-        let uid = try await dialogue.step("LOAD KEY", card, await card.applet.loadWallet(seed: words.seed.clone()))
+        dialogue.keyChange = .loading
+        let uid = try await dialogue.step("LOAD KEY", card) { () async throws(KeycardError) in
+            do throws(KeycardError) {
+                return try await card.applet.loadWallet(seed: words.seed.clone())
+            } catch {
+                // This answer came through the channel, so nothing has changed.
+                if case .status = error { dialogue.keyChange = nil }
+                throw error
+            }
+        }
+        dialogue.keyChange = .loaded
         card.profile.info.keyUID = uid
     }
 
@@ -271,14 +278,17 @@ struct AuthorizeDevice: WalletWorkflow {
         guard let uid = card.info.keyUID else { throw .noKeys }
         let key = try await exportKey(.firstEthereumAddress, card)
         let known = try await flow.services.wallets.firstKey(of: uid)
-        let isOwn = hasLoaded && words?.wallet.keyUID == uid
+        let isOwn = dialogue.keyChange != nil && words?.wallet.keyUID == uid
         if let expected = words?.wallet.keyUID == uid ? words?.wallet.firstKey : known, key != expected {
             if isOwn {
                 try await dialogue.step("REMOVE KEY", card, await card.applet.removeKey())
+                dialogue.keyChange = nil
                 card.profile.info.keyUID = nil
             }
             throw Failure(.wrongWallet, at: "EXPORT KEY")
         }
+        // Also after an answer to LOAD KEY that was lost.
+        if isOwn { dialogue.keyChange = .loaded }
         if known == nil, let wallet = words?.wallet, wallet.keyUID == uid {
             try await flow.services.wallets.keep(wallet.firstKey, of: uid)
         }
@@ -298,7 +308,7 @@ struct AuthorizeDevice: WalletWorkflow {
 
 extension SetupChoices {
     /// What a wallet is restored from.
-    fileprivate var wallet: String { hasPassphrase ? "words and the passphrase" : "words" }
+    fileprivate var wallet: Phrase { hasPassphrase ? Phrase("words and the passphrase") : Phrase("words") }
 }
 
 extension Failure {
