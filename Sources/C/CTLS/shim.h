@@ -2,6 +2,7 @@
 /* libssl, with functions for macros that Swift cannot import. badged does not link it. */
 #pragma once
 #include <openssl/ssl.h>
+#include <stdint.h>
 
 static inline int tls_set_version(SSL_CTX *context, int version) {
     return SSL_CTX_set_min_proto_version(context, version) && SSL_CTX_set_max_proto_version(context, version);
@@ -35,4 +36,25 @@ static inline void tls_keep_simple(SSL_CTX *context) {
     SSL_CTX_set_options(context, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_TICKET | SSL_OP_NO_COMPRESSION);
     SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
     SSL_CTX_set_mode(context, SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+}
+
+/* A BIO callback that lets one call of libssl read as often as its argument says. */
+static long tls_count_reads(BIO *bio, int operation, const char *data, size_t count, int number, long argument,
+                            int result, size_t *processed) {
+    (void)data, (void)count, (void)number, (void)argument, (void)processed;
+    if (operation != BIO_CB_READ) return operation & BIO_CB_RETURN ? result : 1;
+    intptr_t left = (intptr_t)BIO_get_callback_arg(bio);
+    if (left == 0) {
+        BIO_set_retry_read(bio);
+        return -1;
+    }
+    BIO_set_callback_arg(bio, (char *)(left - 1));
+    return 1;
+}
+/* Before a call that reads: it returns with SSL_ERROR_WANT_READ after 64 reads, which are 32 records. Without it, a peer
+   that sends messages without content and without end (RFC 5246, 7.4.1.1) holds the caller for ever. */
+static inline void tls_limit_reads(SSL *connection) {
+    BIO *bio = SSL_get_rbio(connection);
+    BIO_set_callback_ex(bio, tls_count_reads);
+    BIO_set_callback_arg(bio, (char *)64);
 }

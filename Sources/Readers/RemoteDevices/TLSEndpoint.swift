@@ -57,6 +57,7 @@ final class TLSEndpoint {
 
     func handshake() -> Progress {
         ERR_clear_error()
+        tls_limit_reads(pointer)
         let result = SSL_do_handshake(pointer)
         isSecure = result == 1
         return progress(result)
@@ -79,6 +80,7 @@ final class TLSEndpoint {
 
     func receive() -> Received {
         ERR_clear_error()
+        tls_limit_reads(pointer)
         var result: Int32 = 0
         let bytes = [UInt8](unsafeUninitializedCapacity: Self.maximumRecord) { buffer, count in
             result = SSL_read(pointer, buffer.baseAddress, Int32(buffer.count))

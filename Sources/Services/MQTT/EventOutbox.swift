@@ -117,7 +117,7 @@ package final class EventOutbox {
                     commit()
                     let missed = number - mark.number - 1
                     queue.add(Gap(reason: .notWatching, missed: missed, since: mark.time, until: time), to: stream)
-                    queue.noteLoss(stream, "badged-mqtt did not watch, or could not keep up", missed)
+                    queue.lost(stream, "badged-mqtt did not watch, or could not keep up", missed)
                 }
                 let new = EventStore.Mark(run: run, number: number, time: time)
                 marks[stream] = new

@@ -199,14 +199,10 @@ package final class EventStore {
         if dropped > 0 { lost(event.stream, "the queue is full", dropped) }
     }
 
-    /// Counts lost events, and says so in the log: the first at once, then their sum once a minute.
-    private func lost(_ stream: EventStream, _ reason: String, _ count: Int = 1) {
+    /// Counts lost events, with a number or without one, and says so in the log: the first at once, then their sum once
+    /// a minute.
+    func lost(_ stream: EventStream, _ reason: String, _ count: Int = 1) {
         states[stream]?.lost += count
-        noteLoss(stream, reason, count)
-    }
-
-    /// Reports events that are lost, with a number or without one.
-    func noteLoss(_ stream: EventStream, _ reason: String, _ count: Int) {
         lastLoss = "\(stream.word): \(reason)"
         unloggedLosses += count
         logLosses()
@@ -215,8 +211,9 @@ package final class EventStore {
     /// When `logLosses` has something to say, in milliseconds of `Loop.clock`.
     var logDue: Int64 { unloggedLosses > 0 ? (loggedLoss + Self.logPause) / 1000 : .max }
 
-    func logLosses() {
-        guard unloggedLosses > 0, Loop.clock >= loggedLoss + Self.logPause else { return }
+    /// Writes a line about losses that have none, if it is time, or if there will be no other time.
+    func logLosses(isEnd: Bool = false) {
+        guard unloggedLosses > 0, isEnd || Loop.clock >= loggedLoss + Self.logPause else { return }
         Log.error("\(unloggedLosses == 1 ? "1 event is" : "\(unloggedLosses) events are") lost; \(lastLoss ?? "")")
         unloggedLosses = 0
         loggedLoss = Loop.clock
@@ -274,7 +271,7 @@ package final class EventStore {
             try database.run("BEGIN IMMEDIATE")
             try change()
             for (stream, sequence) in done { try remove(stream, sequence) }
-            try database.run("COMMIT")
+            try database.commit()
         } catch {
             try? database.run("ROLLBACK")
             if isDurable { Log.error("the queue cannot store events: \(error.message)") }

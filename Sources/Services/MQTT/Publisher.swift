@@ -76,6 +76,7 @@ package final class Publisher {
                 case .stop:
                     service?.stopping()
                     leave("stopped")
+                    outbox.queue.logLosses(isEnd: true)
                     writeStatus(isRunning: false)
                     return .stopped
                 case .event, .gap, .document, .daemon: break

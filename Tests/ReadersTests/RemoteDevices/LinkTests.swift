@@ -3,9 +3,11 @@ import Concurrency
 import Crypto
 import Glibc
 import ReadersRemote
-import RemoteDevices
+import TestSupport
 import Testing
 import Text
+
+@testable import RemoteDevices
 
 @Suite(.timeLimit(.minutes(5))) @Loop struct LinkTests {
     /// RSA keys are slow to make, so all tests use the same ones.
@@ -47,6 +49,23 @@ import Text
         }
         socket.close()
         return (RemoteLink.serve(accepted, try await Self.lender.value, server, times: times), client)
+    }
+
+    @Test("messages without content during the handshake of TLS do not hold the loop")
+    func endlessHandshake() async throws {
+        var ends: [Int32] = [0, 0]
+        try #require(socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue), 0, &ends) == 0)
+        defer { for end in ends { close(end) } }
+        let identity = try await Self.borrower.value
+        let endpoint = try TLSEndpoint(socket: ends[0], identity, .paired(trusted: []), isServer: false)
+        guard case .waits = endpoint.handshake() else { throw Unexpected("the handshake has ended") }
+        // HelloRequest. RFC 5246, 7.4.1.1.
+        let flood = Array(repeatElement([0x16, 3, 3, 0, 4, 0, 0, 0, 0] as [UInt8], count: 1000).joined())
+        #expect(send(ends[1], flood, flood.count, 0) == flood.count)
+        guard case .waits = endpoint.handshake() else { throw Unexpected("the handshake has ended") }
+        var unread: Int32 = 0
+        _ = ioctl(ends[0], UInt(FIONREAD), &unread)
+        #expect(unread > 8000)
     }
 
     private func events(_ link: RemoteLink) async -> [RemoteLink.Event] {

@@ -53,11 +53,29 @@ private final class ScriptedBroker {
         return Array(buffer.prefix(max(count, 0)))
     }
 
+    /// The bytes that the connection has not read.
+    var unread: Int32 {
+        var count: Int32 = 0
+        _ = ioctl(connection.descriptor, UInt(FIONREAD), &count)
+        return count
+    }
+
     func leave() { shutdown(end, Int32(SHUT_RDWR)) }
 }
 
 @Suite("The connection to the broker", .timeLimit(.minutes(5)))
 struct BrokerConnectionTests {
+    @Test("messages without content during the handshake of TLS do not hold the caller")
+    func endlessHandshake() throws {
+        let broker = try ScriptedBroker { $0.usesTLS = true }
+        _ = broker.connection.step(at: 0)
+        #expect(broker.heard().first == 0x16)
+        // HelloRequest. RFC 5246, 7.4.1.1.
+        broker.say(repeatElement([0x16, 3, 3, 0, 4, 0, 0, 0, 0], count: 1000).joined())
+        #expect(broker.connection.step(at: 0).ending == nil)
+        #expect(broker.unread > 8000)
+    }
+
     private static let accepted = "2003000000"
 
     @Test("CONNECT has the name, the keep-alive, the will, user and password, and the largest packet")

@@ -80,7 +80,7 @@ struct QueueTests {
 
     @Test("a full queue drops the oldest, and the events that are left tell of all that went")
     func full() throws {
-        let queue = try TemporaryFolder().queue(limit: 20)
+        let queue = try folder.queue(limit: 20)
         queue.add(1)
         queue.add(Gap(reason: .daemonAway, since: 1, until: 2), to: .credential)
         queue.add(24)

@@ -54,6 +54,7 @@ final class BrokerStream {
         guard let tls else { return .ended("TLS cannot be used: no memory is left") }
         ERR_clear_error()
         errno = 0
+        tls_limit_reads(tls)
         let result = SSL_do_handshake(tls)
         if result == 1 {
             isSecure = true
@@ -71,11 +72,12 @@ final class BrokerStream {
 
     func read(into buffer: UnsafeMutableRawBufferPointer) -> Progress {
         errno = 0
-        guard let settings else {
+        guard let settings, let tls else {
             let count = recv(descriptor, buffer.baseAddress, buffer.count, 0)
             return count == 0 ? .ended(Self.closed) : plain(count, .waitsToRead)
         }
         ERR_clear_error()
+        tls_limit_reads(tls)
         let count = SSL_read(tls, buffer.baseAddress, Int32(clamping: buffer.count))
         return count > 0 ? .moved(Int(count)) : progress(count, settings)
     }
