@@ -7,6 +7,8 @@ package import Text
 package final class Database {
     private let handle: OpaquePointer
     private let path: String
+    /// The file at the path when it was opened.
+    private var file: stat?
 
     /// How a commit is made whole.
     package enum Journal: String {
@@ -37,9 +39,28 @@ package final class Database {
         ] {
             try run("PRAGMA \(pragma)")
         }
+        file = Self.file(at: path)
     }
 
     deinit { sqlite3_close_v2(handle) }
+
+    private static func file(at path: String) -> stat? {
+        var status = stat()
+        return stat(path, &status) == 0 ? status : nil
+    }
+
+    /// Ends a transaction. What goes into a file that was removed or replaced meanwhile would be lost with this process.
+    package func commit() throws(Failure) {
+        let now = Self.file(at: path)
+        guard let now, now.st_ino == file?.st_ino, now.st_dev == file?.st_dev else {
+            throw Failure(
+                .storeUnavailable,
+                "\(path) was removed or replaced while it was in use",
+                advice: "put it back, or restart the service"
+            )
+        }
+        try run("COMMIT")
+    }
 
     /// How many rows the last statement has changed.
     var changeCount: Int { Int(sqlite3_changes(handle)) }

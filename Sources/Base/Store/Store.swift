@@ -56,7 +56,7 @@ package actor Store {
         if version == 0 { try Self.makeTables(database, found.key) }
         keySource = found.source
         key = found.key.clone()
-        try database.run("COMMIT")
+        try database.commit()
         self.database = database
     }
 
@@ -111,7 +111,7 @@ package actor Store {
         do throws(Failure) {
             let values = StoreTransaction(database, key.clone())
             let result = try body(values)
-            try database.run("COMMIT")
+            try database.commit()
             if values.hasRemoved { hasLeftovers = true }
             if hasLeftovers { wipe() }
             return result
@@ -278,12 +278,15 @@ package struct StoreTransaction: ~Copyable {
         ) { found = $0.bytes(0) }
         guard let sealed = found else { return nil }
         guard sealed.count > Self.nonceCount else { throw .storeDamaged(name) }
-        let opened = try? AuthenticatedAES.gcm.open(
-            Array(sealed[Self.nonceCount...]),
-            key: key,
-            nonce: Array(sealed.prefix(Self.nonceCount)),
-            authenticating: Self.header(space, name)
-        )
+        // A lack of memory says nothing about the value.
+        let opened = try translating(Failure.crypto) { () throws(CryptoError) in
+            try AuthenticatedAES.gcm.open(
+                Array(sealed[Self.nonceCount...]),
+                key: key,
+                nonce: Array(sealed.prefix(Self.nonceCount)),
+                authenticating: Self.header(space, name)
+            )
+        }
         guard let plain = opened, plain.withBytes({ $0.first }) == Self.format, let value = plain.part(1..<plain.count)
         else { throw .storeDamaged(name) }
         return SecretBox(value)

@@ -65,6 +65,20 @@ struct StoreTests {
         #expect(!text.contains("secret value"))
     }
 
+    @Test(
+        "a value is not kept in a file that was removed or replaced while the store uses it",
+        arguments: [false, true]
+    )
+    func removedFile(isReplaced: Bool) async throws {
+        let store = try Store(folder: folder.path)
+        try await store.set("a", in: cards, to: box("first"))
+        try FileManager.default.removeItem(atPath: folder.database)
+        if isReplaced { try Data().write(to: URL(filePath: folder.database)) }
+        let error = await #expect(throws: Failure.self) { try await store.set("b", in: cards, to: box("second")) }
+        #expect(error?.code == .storeUnavailable && error?.message.description.contains("was removed") == true)
+        await #expect(throws: Failure.self) { _ = try await store.names(in: cards) }
+    }
+
     @Test("a transaction changes everything or nothing")
     func transaction() async throws {
         let store = try Store(folder: folder.path)
