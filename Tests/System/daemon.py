@@ -12,7 +12,7 @@ import socket
 import subprocess
 import sys
 
-from harness import LIMIT, Client, Daemon, check, finish
+from harness import LIMIT, Client, Daemon, check, finish, until
 
 program, badgectl, work = sys.argv[1:]
 path = os.path.join(work, "s", "badged.sock")
@@ -33,6 +33,13 @@ def configure(text):
 
 def serves(socket_path):
     return Client(socket_path).ask("INFO", cmd="GET_INFO") is not None
+
+
+def answers():
+    try:
+        return serves(path)
+    except OSError:
+        return False
 
 
 # Start, readiness, end
@@ -58,6 +65,14 @@ for abstract in (False, True):
 daemon = Daemon(program, usual, work)
 code, _ = daemon.end(signal.SIGINT)
 check("SIGINT ends badged with 0", code == 0, code)
+
+# Without standard streams no file and no socket of badged has one of their numbers.
+bare = subprocess.Popen(["/bin/sh", "-c", 'exec "$0" "$@" <&- >&- 2>&-', program, *usual])
+until(answers)
+streams = {os.readlink(f"/proc/{bare.pid}/fd/{number}") for number in range(3)}
+check("closed standard streams become /dev/null", streams == {"/dev/null"}, streams)
+bare.terminate()
+bare.wait()
 
 daemon = Daemon(program, usual, work)
 client = Client(path)
@@ -298,6 +313,9 @@ check(f"each answer to 5000 mutated lines is JSON ({answers} answers)", answers 
 daemon.end()
 
 # Exit codes and error texts
+for option in "--socket", "--config":
+    wrong = subprocess.run([program, option, os.fsencode(work) + b"/\xff"], capture_output=True, text=True)
+    check(f"{option} with a name that is not UTF-8 is refused", wrong.returncode == 2 and "not UTF-8" in wrong.stderr, wrong)
 code, out, log = run("--version")
 check("--version prints name and version", code == 0 and re.fullmatch(r"badged \d+\.\d+\.\d+([~+]\S+)?\n", out) and log == "",
       (code, out, log))

@@ -512,6 +512,7 @@ check("--check-config accepts files that fit", good.returncode == 0 and "is righ
 absent = checked("absent", f"ca = {pki}/ca.pem", f"certificate = {pki}/client.pem",
                  "key = /run/credentials/badged-mqtt.service/client.key", folder)
 check("a credential of the service is a note", absent.returncode == 0 and "note: /run/credentials" in absent.stdout, absent)
+os.symlink("circle", os.path.join(work, "circle"))
 for name, words, *lines in (
         ("pair", "is the key of another certificate", f"certificate = {pki}/client.pem", f"key = {pki}/server.key", folder),
         ("garbage", "has no certificates", f"ca = {pki}/garbage.pem", folder),
@@ -522,7 +523,8 @@ for name, words, *lines in (
         ("late", "has expired", f"certificate = {pki}/old.pem", f"key = {pki}/old.key", folder),
         ("secret", "there is no file", "user = a", f"password_file = {work}/none", folder),
         ("folder", "cannot be stored in", f"[queue]\nfolder = {work}/none"),
-        ("file", "cannot be stored in", f"[queue]\nfolder = {pki}/ca.pem")):
+        ("file", "cannot be stored in", f"[queue]\nfolder = {pki}/ca.pem"),
+        ("circle", "symbolic links", folder, f"[server]\nsocket = {work}/circle")):
     result = checked(name, *lines)
     check(f"--check-config tries what is named ({name})", result.returncode == 78 and words in result.stderr, result)
 

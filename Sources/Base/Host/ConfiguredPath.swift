@@ -86,6 +86,8 @@ package enum ConfiguredPath {
         }
         if let status = status(of: path) {
             if status.st_mode & S_IFMT != S_IFSOCK { throw refuse("there is something else than a socket") }
+        } else if errno == ELOOP {
+            throw refuse(errorText())
         } else if isMade, isLink(path) {
             throw refuse("it is a link to what is not there")
         }

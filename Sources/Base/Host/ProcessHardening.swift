@@ -12,7 +12,9 @@ package enum ProcessHardening {
     /// - Core dumps and debuggers of the same user are forbidden.
     /// - New files are readable by their owner only.
     /// - The process may open as many descriptors as the system allows.
+    /// - A standard stream that is closed becomes /dev/null, so that no file or socket gets its number and lines of the log.
     package static func apply() {
+        for stream in 0...2 as ClosedRange<Int32> where fcntl(stream, F_GETFD) < 0 { _ = open("/dev/null", O_RDWR) }
         var none = rlimit(rlim_cur: 0, rlim_max: 0)
         setrlimit(__rlimit_resource_t(RLIMIT_CORE.rawValue), &none)
         _ = clinux_no_core_dumps()

@@ -16,7 +16,7 @@ import Vault
         do throws(StartError) {
             var path = MQTTConfiguration.defaultPath
             var action = Action.run
-            var rest = CommandLine.arguments.dropFirst()
+            var rest = try ProgramArguments.read()
             while let argument = rest.popFirst() {
                 switch argument {
                 case "--config":

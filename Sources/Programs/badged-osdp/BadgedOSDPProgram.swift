@@ -14,7 +14,7 @@ import Text
             var path = OSDPConfiguration.defaultPath
             var isCheck = false
             var forgotten: String?
-            var rest = CommandLine.arguments.dropFirst()
+            var rest = try ProgramArguments.read()
             while let argument = rest.popFirst() {
                 switch argument {
                 case "--config":

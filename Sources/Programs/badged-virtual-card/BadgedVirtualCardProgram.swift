@@ -20,7 +20,7 @@ import VirtualTaps
         let signals = clinux_signalfd(watched, Int32(watched.count))
         ProcessHardening.apply()
         do throws(StartError) {
-            switch try ProgramOptions(CommandLine.arguments.dropFirst()) {
+            switch try ProgramOptions(try ProgramArguments.read()) {
             case .help: Output.line(ProgramOptions.usage)
             case .version: Output.line("badged-virtual-card \(Version.current)")
             case .run(let host, let port, let source, let trustPoint, let authorityFile):

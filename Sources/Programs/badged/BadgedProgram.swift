@@ -14,7 +14,7 @@ import Scanners
         // The kernel removes ended child processes, because badged does not wait for them.
         signal(SIGCHLD, SIG_IGN)
         do throws(StartError) {
-            let options = try CommandLineOptions(arguments: CommandLine.arguments.dropFirst())
+            let options = try CommandLineOptions(arguments: ProgramArguments.read())
             switch options.action {
             case .version: print(CommandLineOptions.versionText, terminator: "")
             case .help: print(CommandLineOptions.helpText, terminator: "")

@@ -92,6 +92,21 @@ struct SettingFilesTests {
         #expect(configuration.isPCSCEnabled && configuration.isNFCEnabled && configuration.logLevel == .info)
     }
 
+    @Test("a name that is not UTF-8 and a link to nothing are told with what to do")
+    func unreachable() throws {
+        let files = try Files()
+        let folder = files.folder.appending(path: "badged.conf.d").path
+        let name = Array("\(folder)/".utf8CString.dropLast()) + [-1] + Array(".conf".utf8CString)
+        #expect(close(open(name, O_CREAT, 0o644)) == 0)
+        #expect(symlink("/nowhere", folder + "/b.conf") == 0)
+        let (_, errors) = files.read()
+        #expect(
+            errors.count == 2
+                && errors.allSatisfy { $0.message.contains("no such file") && $0.hint.contains("rename it") },
+            "\(errors)"
+        )
+    }
+
     @Test("a wrong line counts, also one that is replaced; a file that others can change is refused")
     func wrong() throws {
         let files = try Files()

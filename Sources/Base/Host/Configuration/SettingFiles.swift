@@ -47,7 +47,11 @@ package struct SettingFiles: Sendable, Equatable {
         for path in paths where !Self.isSwitchedOff(path) {
             do throws(StartError) {
                 guard let bytes = try INIFile.contents(of: path, checksOwner: true) else {
-                    guard path == main, !mustExist else {
+                    guard path == main else {
+                        let hint = "remove or rename it: it is a link to nothing, or its name is not UTF-8"
+                        throw .inConfiguration("cannot read \(path): there is no such file", hint: hint)
+                    }
+                    guard !mustExist else {
                         throw .inConfiguration("there is no file \(path)", hint: "correct the path after --config")
                     }
                     continue

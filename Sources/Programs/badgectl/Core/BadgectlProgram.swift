@@ -48,18 +48,15 @@ import Text
         return failure.status
     }
 
-    /// The arguments. `CommandLine.arguments` replaces bytes that are not UTF-8, so that another text would be signed.
     private static func arguments() throws -> [String] {
-        var arguments: [String] = []
-        for index in 1..<max(1, Int(CommandLine.argc)) {
-            guard let raw = CommandLine.unsafeArgv[index], let text = String(validatingCString: raw) else {
+        try ProgramArguments.texts.enumerated().map { index, text in
+            guard let text else {
                 throw CommandFailure(
-                    usage: tr("argument \(index) is not UTF-8"),
+                    usage: tr("argument \(index + 1) is not UTF-8"),
                     hint: tr("use a UTF-8 locale and encode it again")
                 )
             }
-            arguments.append(text)
+            return text
         }
-        return arguments
     }
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import BadgedClient
+import Text
 
 /// Writes metrics for Prometheus.
 enum MetricsText {
@@ -54,9 +55,10 @@ enum MetricsText {
         for family in families where !family.samples.isEmpty {
             // OpenMetrics names a counter without the suffix of its samples.
             let isCounter = family.type == "counter" && family.name.hasSuffix("_total")
-            let name = form == .open && isCounter ? String(family.name.dropLast(6)) : family.name
-            text += "# HELP \(name) \(escaped(family.help, quotes: form == .open))\n# TYPE \(name) \(family.type)\n"
-            for sample in family.samples { text += lines(family.name, sample) }
+            let name = escaped(form == .open && isCounter ? String(family.name.dropLast(6)) : family.name)
+            text += "# HELP \(name) \(escaped(family.help, quotes: form == .open))\n"
+            text += "# TYPE \(name) \(escaped(family.type))\n"
+            for sample in family.samples { text += lines(escaped(family.name), sample) }
         }
         return form == .open ? text + "# EOF\n" : text
     }
@@ -76,17 +78,22 @@ enum MetricsText {
 
     private static func labels(_ labels: [MetricFamily.Label]) -> String {
         guard !labels.isEmpty else { return "" }
-        return "{" + labels.map { "\($0.name)=\"\(escaped($0.value, quotes: true))\"" }.joined(separator: ",") + "}"
+        return "{" + labels.map { "\(escaped($0.name))=\"\(escaped($0.value, quotes: true))\"" }.joined(separator: ",")
+            + "}"
     }
 
-    private static func escaped(_ text: String, quotes: Bool) -> String {
-        text.map { character in
-            switch character {
-            case "\\": "\\\\"
-            case "\n": "\\n"
-            case "\"" where quotes: "\\\""
-            default: String(character)
+    /// The text with the escapes of both formats. Nothing in it controls a terminal.
+    private static func escaped(_ text: String, quotes: Bool = false) -> String {
+        var escaped = ""
+        for scalar in text.unicodeScalars {
+            switch scalar {
+            case "\\": escaped += "\\\\"
+            case "\n": escaped += "\\n"
+            case "\"" where quotes: escaped += "\\\""
+            case _ where scalar.isControl: escaped += "\u{FFFD}"
+            default: escaped.unicodeScalars.append(scalar)
             }
-        }.joined()
+        }
+        return escaped
     }
 }
