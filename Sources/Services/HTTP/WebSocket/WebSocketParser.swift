@@ -6,6 +6,7 @@ package struct WebSocketError: Error, Equatable {
     package let code: UInt16
 
     static let violation = WebSocketError(code: 1002)
+    static let notUTF8 = WebSocketError(code: 1007)
     static let tooBig = WebSocketError(code: 1009)
 }
 
@@ -84,6 +85,9 @@ package struct WebSocketParser: Sendable {
         guard header.count == 2 + sizeCount + (isMasked ? 4 : 0) else { return nil }
         let size = header[2..<2 + sizeCount].reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
         let length = sizeCount == 0 ? UInt64(second & 0x7F) : size
+        // Only the shortest form is allowed.
+        let least: UInt64 = sizeCount == 8 ? 0x1_0000 : sizeCount == 2 ? 126 : 0
+        guard length >= least else { throw .violation }
         guard opcode & 8 != 0 || length <= UInt64(limit - (message?.count ?? 0)) else { throw .tooBig }
         let mask = Array(header[(2 + sizeCount)...])
         header = []
@@ -120,8 +124,17 @@ package struct WebSocketParser: Sendable {
         case 9: return .ping(payload)
         case 10: return .pong
         default:
-            guard payload.count != 1 else { throw .violation }
-            return .close(payload.isEmpty ? 1005 : UInt16(payload[0]) << 8 | UInt16(payload[1]))
+            guard !payload.isEmpty else { return .close(1005) }
+            guard payload.count >= 2 else { throw .violation }
+            let code = UInt16(payload[0]) << 8 | UInt16(payload[1])
+            guard isSent(code) else { throw .violation }
+            guard String(validating: payload[2...], as: UTF8.self) != nil else { throw .notUTF8 }
+            return .close(code)
         }
+    }
+
+    /// Whether the other side may send this status code: 1004 to 1006 and 1015 are never sent. RFC 6455, 7.4.
+    private static func isSent(_ code: UInt16) -> Bool {
+        (1000...1003).contains(code) || (1007...1014).contains(code) || (3000...4999).contains(code)
     }
 }
