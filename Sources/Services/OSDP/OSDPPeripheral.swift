@@ -542,6 +542,7 @@ package final class OSDPPeripheral {
         var bytes = Array(data[2...])
         defer { bytes.wipe() }
         guard let key = OSDPKey(Secret(bytes)), !key.isDefault, !key.isWeak else {
+            effects.append(.note("the panel wants to set SCBK-D, or a key of equal bytes: refused"))
             return refuse(.cannotBeDone, frame, raw, isSealed: true)
         }
         pendingKey = (key, frame, raw)

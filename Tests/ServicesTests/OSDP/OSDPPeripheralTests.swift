@@ -556,6 +556,7 @@ struct OSDPPeripheralTests {
         let line = Line()
         try line.connect()
         #expect(try line.command(0x75, data) == (0x41, [reason]))
+        #expect(line.notes == (reason == 9 ? ["the panel wants to set SCBK-D, or a key of equal bytes: refused"] : []))
         line.session = nil
         line.sequence = 0
         #expect(try line.command(0x75, [1, 16] + Array(0x20...0x2F)) == (0x41, [6]))
