@@ -136,17 +136,13 @@ import Text
             registration?.change(.read)
             return use(descriptor)
         }
-        while state == .open {
-            let count = read(descriptor, &buffer, buffer.count)
-            if count > 0 {
-                received(buffer[..<count])
-                if count == buffer.count { continue }
-                return
-            }
-            if count < 0, errno == EINTR { continue }
-            if count < 0, errno == EAGAIN { return }
-            return fail(count == 0 ? "the other side has closed it" : errorText())
-        }
+        guard state == .open else { return }
+        // Once, so that a panel that sends without end does not hold the others. What is left makes the line ready again.
+        var count = 0
+        repeat { count = read(descriptor, &buffer, buffer.count) } while count < 0 && errno == EINTR
+        if count > 0 { return received(buffer[..<count]) }
+        if count < 0, errno == EAGAIN { return }
+        fail(count == 0 ? "the other side has closed it" : errorText())
     }
 
     /// Closes the line, and opens it again after a pause.
