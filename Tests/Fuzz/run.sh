@@ -7,7 +7,7 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 seconds=${1:-60}
 shift || true
-export SWIFT_BACKTRACE=enable=no BADGED_FUZZ=1
+export SWIFT_BACKTRACE=enable=no BADGED_FUZZ=1 LSAN_OPTIONS=suppressions=Tests/lsan.suppressions
 echo "building the fuzz targets"
 swift build -c release --explicit-target-dependency-import-check error --scratch-path .build-fuzz --product badged-fuzz -Xswiftc -sanitize=fuzzer,address \
     -Xswiftc -use-ld=lld
