@@ -12,23 +12,27 @@
 bool ccurl_start(void) { return curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK; }
 
 struct ccurl_session {
+    /* The connections. */
     CURLM *multi;
-    CURL *easy;
+    /* The TLS sessions that can be resumed. */
+    CURLSH *share;
 };
 
 ccurl_session *ccurl_session_new(void) {
     ccurl_session *session = calloc(1, sizeof *session);
     if (!session) return NULL;
     session->multi = curl_multi_init();
-    session->easy = curl_easy_init();
-    if (session->multi && session->easy) return session;
+    session->share = curl_share_init();
+    if (session->multi && session->share &&
+        curl_share_setopt(session->share, CURLSHOPT_SHARE, CURL_LOCK_DATA_SSL_SESSION) == CURLSHE_OK)
+        return session;
     ccurl_session_free(session);
     return NULL;
 }
 
 void ccurl_session_free(ccurl_session *session) {
-    if (session->easy) curl_easy_cleanup(session->easy);
     if (session->multi) curl_multi_cleanup(session->multi);
+    if (session->share) curl_share_cleanup(session->share);
     free(session);
 }
 
@@ -211,19 +215,24 @@ ccurl_outcome ccurl_run(ccurl_session *session, const ccurl_request *request) {
     struct curl_slist *headers = list(request->headers);
     CURLcode code = CURLE_FAILED_INIT;
     transfer transfer = {.request = request};
-    curl_easy_reset(session->easy);
-    configure(session->easy, &transfer, headers, words);
-    if (curl_multi_add_handle(session->multi, session->easy) == CURLM_OK) {
+    /* Each transfer has a handle of its own: one of libcurl 7.88 keeps a pointer to the last header of the transfer before,
+       which is freed, and appends a folded line to it. */
+    CURL *easy = curl_easy_init();
+    if (easy) {
+        configure(easy, &transfer, headers, words);
+        curl_easy_setopt(easy, CURLOPT_SHARE, session->share);
+    }
+    if (easy && curl_multi_add_handle(session->multi, easy) == CURLM_OK) {
         bool finished = drive(session, request, &code);
-        curl_easy_getinfo(session->easy, CURLINFO_RESPONSE_CODE, &outcome.status);
-        curl_easy_getinfo(session->easy, CURLINFO_HTTP_CONNECTCODE, &outcome.proxy_status);
+        curl_easy_getinfo(easy, CURLINFO_RESPONSE_CODE, &outcome.status);
+        curl_easy_getinfo(easy, CURLINFO_HTTP_CONNECTCODE, &outcome.proxy_status);
         long offered = 0;
-        curl_easy_getinfo(session->easy, CURLINFO_PROXYAUTH_AVAIL, &offered);
+        curl_easy_getinfo(easy, CURLINFO_PROXYAUTH_AVAIL, &offered);
         outcome.proxy_offers_other_logins = offered && !(offered & proxy_logins);
-        curl_multi_remove_handle(session->multi, session->easy);
+        curl_multi_remove_handle(session->multi, easy);
         outcome.end = finished ? end(&transfer, code) : CCURL_CANCELLED;
     }
-    curl_easy_reset(session->easy);
+    curl_easy_cleanup(easy);
     curl_slist_free_all(headers);
     /* The words of libcurl name the proxy, which is nobody's business but the administrator's. */
     const char *text = *words && outcome.end != CCURL_PROXY ? words : curl_easy_strerror(code);
