@@ -55,6 +55,8 @@ static long tls_count_reads(BIO *bio, int operation, const char *data, size_t co
    that sends messages without content and without end (RFC 5246, 7.4.1.1) holds the caller for ever. */
 static inline void tls_limit_reads(SSL *connection) {
     BIO *bio = SSL_get_rbio(connection);
+    /* Without memory for it; the call itself fails then. */
+    if (!bio) return;
     BIO_set_callback_ex(bio, tls_count_reads);
     BIO_set_callback_arg(bio, (char *)64);
 }

@@ -20,6 +20,10 @@ import Transfers
         get throws { HTTPRequest(address: try #require(WebAddress("https://service.example/"))) }
     }
 
+    private func session(over job: NetworkJob) -> HTTPSession {
+        HTTPSession(job, preSharedKey: nil, isDeveloperMode: false, Self.limits, nil, log: { _ in })
+    }
+
     /// The fault with which a transfer ends.
     private func fault(_ session: HTTPSession, _ request: HTTPRequest? = nil) async throws -> HTTPFault? {
         let request = try request ?? Self.request
@@ -76,14 +80,7 @@ import Transfers
             return [StandIn.framed(NetworkReport(number: transfer.number, .success(Self.response)).bytes), .end]
         }
         let job = NetworkJob(standIn.network)
-        let session = HTTPSession(
-            job,
-            preSharedKey: nil,
-            isDeveloperMode: false,
-            Self.limits,
-            nil,
-            log: { _ in }
-        )
+        let session = session(over: job)
         #expect(try await fault(session) == nil)
         #expect(await job.interruption() == .lost("badged-network has ended unexpectedly"))
     }
@@ -125,14 +122,7 @@ import Transfers
             )
             return [StandIn.framed(report.bytes)]
         }
-        let session = HTTPSession(
-            NetworkJob(standIn.network),
-            preSharedKey: nil,
-            isDeveloperMode: false,
-            Self.limits,
-            nil,
-            log: { _ in }
-        )
+        let session = session(over: NetworkJob(standIn.network))
         session.conditions.requiresResumption = lie == .notResumed
         let hash = try DigestAlgorithm.sha256.hash([0x30, 0])
         session.conditions.listed = TLSConditions.Listed(digest: .sha256, hashes: [hash])
@@ -218,14 +208,7 @@ import Transfers
         var network = standIn.network
         network.heartbeat = Self.questions(answer: 1)
         let job = NetworkJob(network)
-        let session = HTTPSession(
-            job,
-            preSharedKey: nil,
-            isDeveloperMode: false,
-            Self.limits,
-            nil,
-            log: { _ in }
-        )
+        let session = session(over: job)
         #expect(try await fault(session) == .lost("badged-network does not answer"))
     }
 
