@@ -303,7 +303,7 @@ def restart():
     """Starts badged-mqtt again, and waits until it watches."""
     count = host.log().count("connected to badged")
     host.start()
-    until(lambda: host.log().count("connected to badged") > count and badged.watchers)
+    check("badged-mqtt starts again", until(lambda: host.log().count("connected to badged") > count and badged.watchers), host.log())
 
 
 def damage(how):

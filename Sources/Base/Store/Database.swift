@@ -116,10 +116,14 @@ package final class Database {
     private func check(_ code: Int32) throws(Failure) {
         guard code != SQLITE_OK else { return }
         let text = String(cString: sqlite3_errmsg(handle))
+        let damaged = Failure(.storeDamaged, "\(path) is damaged: \(text)", advice: "restore it from a backup")
         switch code & 0xFF {
         case SQLITE_BUSY, SQLITE_LOCKED: throw .storeInUse(path)
-        case SQLITE_NOTADB, SQLITE_CORRUPT:
-            throw Failure(.storeDamaged, "\(path) is not a database: \(text)", advice: "restore it from a backup")
+        // The statements are always the same: a file with which one makes no sense has another content than was written.
+        case SQLITE_NOTADB, SQLITE_CORRUPT, SQLITE_ERROR, SQLITE_CONSTRAINT, SQLITE_MISMATCH, SQLITE_TOOBIG:
+            throw damaged
+        // The file itself can say so: its header names a format that this SQLite only reads.
+        case SQLITE_READONLY where code == SQLITE_READONLY && access(path, W_OK) == 0: throw damaged
         case SQLITE_FULL, SQLITE_IOERR, SQLITE_READONLY, SQLITE_CANTOPEN:
             throw .storeUnavailable("cannot use \(path): \(text)")
         default: throw .storeFailed(Phrase(verbatim: text))

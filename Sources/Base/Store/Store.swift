@@ -98,7 +98,7 @@ package actor Store {
         do throws(Failure) {
             return try StoreTransaction(database, key.clone()).read(checkSpace, checkName) != nil
         } catch {
-            guard error.code == .storeDamaged else { throw error }
+            guard error == .storeDamaged(checkName) else { throw error }
             return false
         }
     }

@@ -298,14 +298,7 @@ package final class EventStore {
     }
 
     private func store(_ stream: EventStream) throws(Failure) {
-        guard let state = states[stream] else { return }
-        try database.run(
-            "INSERT OR REPLACE INTO streams VALUES (?, ?, ?, ?, ?, ?, ?)",
-            [
-                .number(stream.rawValue), .number(state.last), .number(state.lost), .number(state.mark.run),
-                .number(state.mark.number), .number(Int(state.mark.time)), .bytes(state.gaps.json.bytes),
-            ]
-        )
+        try states[stream]?.store(in: database, as: stream)
     }
 
     private func writeNumbers() { numbers.write(epoch, EventStream.allCases.map(last)) }

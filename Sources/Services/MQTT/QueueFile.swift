@@ -12,6 +12,13 @@ struct QueueFile {
     /// Numbers were given out that this file does not know, because an earlier file is gone.
     var isLost = false
 
+    /// By name.
+    private static let tables = [
+        "CREATE TABLE events (stream INTEGER, sequence INTEGER, payload BLOB NOT NULL, PRIMARY KEY (stream, sequence)) WITHOUT ROWID",
+        "CREATE TABLE facts (epoch TEXT)",
+        "CREATE TABLE streams (stream INTEGER PRIMARY KEY, last INTEGER, lost INTEGER, run INTEGER, number INTEGER, time INTEGER, gaps BLOB)",
+    ]
+
     /// `known` are the last numbers that were given out.
     /// - Throws: `storeDamaged` if the file is no database, or older than these numbers.
     init(_ path: String, _ known: NumberFile.Content?) throws(Failure) {
@@ -20,16 +27,20 @@ struct QueueFile {
         var answer = ""
         try database.run("PRAGMA quick_check") { answer = $0.text(0) }
         guard answer == "ok" else { throw Failure(.storeDamaged, "\(path) is damaged: \(answer)") }
-        for statement in [
-            "CREATE TABLE IF NOT EXISTS events (stream INTEGER, sequence INTEGER, payload BLOB NOT NULL, PRIMARY KEY (stream, sequence)) WITHOUT ROWID",
-            "CREATE TABLE IF NOT EXISTS streams (stream INTEGER PRIMARY KEY, last INTEGER, lost INTEGER, run INTEGER, number INTEGER, time INTEGER, gaps BLOB)",
-            "CREATE TABLE IF NOT EXISTS facts (epoch TEXT)",
-        ] {
-            try database.run(statement)
+        try database.run("BEGIN IMMEDIATE")
+        var tables: [String] = []
+        try database.run("SELECT sql FROM sqlite_schema ORDER BY name") { tables.append($0.text(0)) }
+        if tables.isEmpty {
+            for statement in Self.tables { try database.run(statement) }
+        } else if tables != Self.tables {
+            throw Failure(.storeDamaged, "\(path) has other tables")
         }
         var epochs: [String] = []
         try database.run("SELECT epoch FROM facts") { epochs.append($0.text(0)) }
         if let first = epochs.first {
+            guard first.utf8.count == 16, Hex.decode(first) != nil else {
+                throw Failure(.storeDamaged, "\(path) has a wrong epoch")
+            }
             epoch = first
         } else {
             epoch = Hex.encode((0..<8).map { _ in UInt8.random(in: .min ... .max) })
@@ -37,12 +48,19 @@ struct QueueFile {
             isLost = known != nil
         }
         try readStreams()
+        // The next number would be there already.
+        guard states.values.allSatisfy({ $0.waiting.last ?? 0 <= $0.last }) else {
+            throw Failure(.storeDamaged, "\(path) has events that come after the last one")
+        }
         if let known, !isLost {
             let isOlder = zip(EventStream.allCases, known.last).contains { $1 > states[$0]?.last ?? 0 }
             guard known.epoch == epoch, !isOlder else {
                 throw Failure(.storeDamaged, "\(path) is older than the last event, or a part of it is lost")
             }
         }
+        // A file may be damaged so that only writing fails.
+        for (stream, state) in states { try state.store(in: database, as: stream) }
+        try database.commit()
     }
 
     private mutating func readStreams() throws(Failure) {
@@ -66,6 +84,18 @@ struct QueueFile {
         for (number, sequence) in events {
             if let stream = EventStream(rawValue: number) { states[stream]?.waiting.append(sequence) }
         }
+    }
+}
+
+extension EventStore.State {
+    func store(in database: Database, as stream: EventStream) throws(Failure) {
+        try database.run(
+            "INSERT OR REPLACE INTO streams VALUES (?, ?, ?, ?, ?, ?, ?)",
+            [
+                .number(stream.rawValue), .number(last), .number(lost), .number(mark.run), .number(mark.number),
+                .number(Int(mark.time)), .bytes(gaps.json.bytes),
+            ]
+        )
     }
 }
 

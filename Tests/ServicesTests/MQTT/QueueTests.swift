@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Foundation
+import Store
 import TestSupport
 import Testing
 import Text
@@ -214,6 +215,44 @@ struct QueueTests {
         queue.add(1)
         #expect(queue.texts() == ["1 storeLost"])
         #expect(FileManager.default.fileExists(atPath: file.path + ".damaged"))
+    }
+
+    @Test("a file is read or moved aside, whichever byte of its header or of its tables' names is another one")
+    func damagedByte() throws {
+        let epoch = try {
+            let queue = try folder.queue()
+            queue.add(3)
+            return queue.epoch
+        }()
+        let file = folder.url.appending(path: "queue.db")
+        let content = try Data(contentsOf: file)
+        let names = ["CREATE TABLE events", "CREATE TABLE streams", "CREATE TABLE facts"].compactMap {
+            content.firstRange(of: Data($0.utf8))
+        }
+        #expect(names.count == 3)
+        for place in Array(0..<100) + names.flatMap({ $0.lowerBound..<$0.lowerBound + 60 }) {
+            for value: UInt8 in [0x00, 0x20, 0x61, 0xFF] where content[place] != value {
+                var damaged = content
+                damaged[place] = value
+                try damaged.write(to: file)
+                let queue = try folder.queue()
+                #expect(queue.add(1) && queue.last(.credential) == queue.texts().count, "byte \(place) is \(value)")
+                #expect(queue.wasLost || queue.epoch == epoch, "byte \(place) is \(value)")
+                for suffix in ["-wal", ".damaged", "-wal.damaged"] {
+                    try? FileManager.default.removeItem(atPath: file.path + suffix)
+                }
+                try? FileManager.default.removeItem(at: folder.url.appending(path: "queue.numbers"))
+            }
+        }
+    }
+
+    @Test("a file whose events come after its last number is moved aside")
+    func later() throws {
+        try folder.queue().add(3)
+        try Database(path: folder.path + "/queue.db", journal: .log).run("UPDATE streams SET last = 1")
+        try FileManager.default.removeItem(at: folder.url.appending(path: "queue.numbers"))
+        let queue = try folder.queue()
+        #expect(queue.wasLost && queue.add(1) && queue.texts() == ["1 storeLost"])
     }
 
     @Test("a second program does not take the queue of the first")
