@@ -31,8 +31,8 @@ extension KeycardApplet {
     /// Loads the keys of words, and checks that the card derives the same keys as BIP-32.
     ///
     /// - Returns: the key UID.
-    /// - Throws: `.wrongWallet` if the card derives other keys. Then the keys are removed from the card. If the answer
-    ///   is lost, the key UID after `select` shows whether the keys are loaded.
+    /// - Throws: `.status` if the card refuses the keys, and `.wrongWallet` if it derives other keys, which are removed
+    ///   then: it is as before. After another error the key UID that `select` reads shows whether the keys are loaded.
     package func loadWallet(_ mnemonic: borrowing Mnemonic) async throws(KeycardError) -> [UInt8] {
         let seed = try crypto(mnemonic.seed())
         return try await loadWallet(seed: seed)
@@ -42,9 +42,15 @@ extension KeycardApplet {
     package func loadWallet(seed: consuming Secret) async throws(KeycardError) -> [UInt8] {
         let expected = try KeycardWallet(seed: seed)
         let uid = try await loadSeed(seed)
-        guard uid == expected.keyUID, try await exportPublicKey(.firstEthereumAddress) == expected.firstKey else {
-            try await removeKey()
-            throw .wrongWallet
+        do throws(KeycardError) {
+            guard uid == expected.keyUID, try await exportPublicKey(.firstEthereumAddress) == expected.firstKey else {
+                try await removeKey()
+                throw .wrongWallet
+            }
+        } catch {
+            // Not of LOAD KEY: the card has keys.
+            guard case .status(let status) = error else { throw error }
+            throw .malformed("it refuses to show or remove the keys that it has taken (\(status))")
         }
         return uid
     }

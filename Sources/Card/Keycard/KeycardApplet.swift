@@ -40,6 +40,17 @@ package actor KeycardApplet {
         info = try await Self.selectApplet(base)
     }
 
+    /// Selects the applet after a command whose answer is not protected, to see what it did.
+    /// - Throws: no `.status`, which would be taken for an answer to that command.
+    private func selectAgain(after name: StaticString) async throws(KeycardError) {
+        do throws(KeycardError) {
+            try await select()
+        } catch {
+            guard case .status(let status) = error else { throw error }
+            throw .malformed("SELECT after \(name): the status \(status)")
+        }
+    }
+
     private static func selectApplet(_ base: CompletingChannel) async throws(KeycardError) -> KeycardInfo {
         let answer = try await transmit(
             CommandAPDU(0x00, KeycardInstruction.select, 0x04, 0x00, data: KeycardParameters.applicationID),
@@ -104,7 +115,7 @@ package actor KeycardApplet {
             status = try await exchangeForStatus(KeycardInstruction.initialize, secrets.appending(end))
         }
         // Without a channel the answer is not protected, so the state of the card decides.
-        try await select()
+        try await selectAgain(after: "INIT")
         guard info.isInitialized else { throw .status(status) }
         guard info.version == version.rawValue || !info.isSupported else {
             throw .malformed("the card reports another version than before INIT")
@@ -359,7 +370,7 @@ package actor KeycardApplet {
         let answer = try await transmit(
             CommandAPDU(KeycardParameters.commandClass, KeycardInstruction.factoryReset, 0xAA, 0x55, le: 256)
         )
-        try await select()
+        try await selectAgain(after: "FACTORY RESET")
         guard !info.isInitialized else { throw .status(answer.status) }
     }
 

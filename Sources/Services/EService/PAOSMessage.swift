@@ -55,9 +55,10 @@ package struct PAOSMessage: Sendable, Equatable {
         let envelope = try document.get()
         let header = try envelope.only("Header")
         messageID = Self.identifier(try header?.only("MessageID"))
-        guard let message = try envelope.only("Body")?.children.first, envelope.name == "Envelope" else {
-            throw Malformed("no SOAP envelope with a body")
-        }
+        guard let messages = try envelope.only("Body")?.children, let message = messages.first,
+            envelope.name == "Envelope"
+        else { throw Malformed("no SOAP envelope with a body") }
+        guard messages.count == 1 else { throw Malformed("more than one message") }
         switch message.name {
         case "InitializeFramework":
             content = .initializeFramework

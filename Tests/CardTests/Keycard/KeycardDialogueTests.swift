@@ -294,6 +294,23 @@ struct DialogueTests {
         }
     }
 
+    @Test(
+        "a status of the SELECT after INIT or FACTORY RESET is not taken for that of the command",
+        arguments: CardModel.allCases
+    )
+    func selectAgain(model: CardModel) async throws {
+        let card = try KeycardStage(model)
+        let new = try await KeycardApplet.select(on: SelectedOnce(card), trust: card.trust)
+        let initialize = await #expect(throws: KeycardError.self) { try await new.initializeWithKnownSecrets() }
+        guard case .malformed = initialize else { return #expect(Bool(false), "\(String(describing: initialize))") }
+        #expect(await card.wasInitialized)
+        let applet = try await KeycardApplet.select(on: SelectedOnce(card), trust: card.trust)
+        guard await applet.info.hasFactoryReset else { return }
+        let reset = await #expect(throws: KeycardError.self) { try await applet.factoryReset(keyUID: nil) }
+        guard case .malformed = reset else { return #expect(Bool(false), "\(String(describing: reset))") }
+        #expect(await !card.isInitialized)
+    }
+
     @Test("4.0 opens the duress wallet after UNBLOCK of the duress PIN, and a public key shows it")
     func unblockedDuress() async throws {
         // The first digit of each byte is the digit 1, so the duress PIN is 111111.
@@ -326,6 +343,20 @@ private actor AppletChannel: CardChannel {
     func transmit(_ command: CommandAPDU) async throws(CardError) -> ResponseAPDU {
         guard let answer = ResponseAPDU(bytes: applet.process(command.bytes)) else { throw .mute }
         return answer
+    }
+}
+
+/// A card that answers 6985 to each SELECT but the first.
+private actor SelectedOnce: CardChannel {
+    private let card: KeycardStage
+    private var wasSelected = false
+
+    init(_ card: KeycardStage) { self.card = card }
+
+    func transmit(_ command: CommandAPDU) async throws(CardError) -> ResponseAPDU {
+        if command.ins == KeycardInstruction.select, wasSelected { return ResponseAPDU(StatusWord(0x6985)) }
+        wasSelected = true
+        return try await card.transmit(command)
     }
 }
 

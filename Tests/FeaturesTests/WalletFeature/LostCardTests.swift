@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Concurrency
 import Host
+import Keycard
 import Server
 import TestSupport
 import Testing
@@ -152,6 +153,100 @@ import Text
         let end = try await user.untilTheEnd()
         #expect(end["msg"] == .string("FLOW_COMPLETE"), "\(user.names) \(end)")
         #expect(try await bench.secrets().pin == WalletUser.newPIN)
+    }
+
+    // MARK: Another card in its place
+
+    /// Runs a workflow until a question. After its answer the card leaves with the answer to the command of this index.
+    private func lose(
+        _ bench: WalletBench,
+        _ user: WalletUser,
+        _ members: String,
+        at question: String,
+        _ answer: String,
+        command index: Int = 0
+    ) async throws {
+        let faults = try #require(bench.faults)
+        user.pausesAt = question
+        let asked = try await user.run(#"{"cmd":"RUN_WALLET",\#(members)}"#)
+        #expect(asked["msg"] == .string(question), "\(asked)")
+        if question == "SHOW_PAPER_WALLET" { user.noteWords(asked) }
+        faults.arm((index, .removedAfter))
+        user.pausesAt = "INSERT_CARD"
+        await user.client.send(answer)
+        #expect(try await user.untilTheEnd()["msg"] == .string("INSERT_CARD"))
+        faults.arm(nil)
+        user.pausesAt = nil
+    }
+
+    @Test("a new PIN of the duress wallet is found also if the answer to UNBLOCK PIN was lost")
+    func lostUnblockOfDuress() async throws {
+        let bench = try await WalletBench(withFaults: true)
+        let user = try await bench.user(with: card("4.0", #","words":"\#(Self.words)""#))
+        user.answers["ENTER_WORDS"] = [#"{"cmd":"SET_WORDS","value":"\#(Self.words)"}"#]
+        _ = try await user.run(#"{"cmd":"RUN_WALLET","workflow":"AUTHORIZE_DEVICE_WITH_MNEMONICS"}"#)
+        try await bench.insertAgain()
+        // The duress PIN is the one that was used last.
+        user.answers["ENTER_PIN"] = [#"{"cmd":"SET_PIN","value":"111111"}"#, #"{"cmd":"SET_PIN","value":"000000"}"#]
+        _ = try await user.run(#"{"cmd":"RUN_WALLET","workflow":"RESET_PIN"}"#)
+        try await bench.insertAgain()
+        let newPIN = #"{"cmd":"SET_NEW_PIN","value":"333333"}"#
+        try await lose(bench, user, #""workflow":"RESET_PIN""#, at: "ENTER_NEW_PIN", newPIN)
+        user.answers["ENTER_PIN"] = [#"{"cmd":"SET_PIN","value":"333333"}"#]
+        try await bench.insertAgain()
+        #expect(try await user.untilTheEnd().code == "WRONG_WALLET", "\(user.names)")
+        #expect(!user.names.contains("PIN_VALIDATED"))
+    }
+
+    @Test("a card that takes the place of the one that got INIT has no duress PIN", arguments: ["3.1", "4.0"])
+    func swappedAfterInit(version: String) async throws {
+        let bench = try await WalletBench(withFaults: true)
+        let user = try await bench.user(with: card(version, #","initialised":false"#))
+        let members = #""workflow":"SETUP_DEVICE","duressPin":true"#
+        let puk = #"{"cmd":"SET_NEW_PUK","value":"\#(WalletUser.puk)"}"#
+        try await lose(bench, user, members, at: "ENTER_NEW_PUK", puk)
+        try await bench.insert(card(version))
+        let end = try await user.untilTheEnd()
+        #expect(end.code == "DEVICE_ALREADY_SET", "\(end)")
+        #expect(end["error"]?["change"]?.string?.contains("not known whether the card has the new PIN") == true)
+        #expect(try await bench.secrets().checks == 0)
+    }
+
+    @Test(
+        "a card with other keys does not take the place of the one that got the keys of the words",
+        arguments: [
+            ("", "SHOW_PAPER_WALLET", #"{"cmd":"ACCEPT"}"#, "DIFFERENT_OWNER_DEVICE"),
+            (
+                #","passphrase":true"#, "ENTER_PASSPHRASE",
+                #"{"cmd":"SET_PASSPHRASE","value":"\#(WalletUser.passphrase)"}"#, "DEVICE_ALREADY_SET"
+            ),
+        ]
+    )
+    func swappedAfterLoading(members: String, question: String, answer: String, code: String) async throws {
+        let bench = try await WalletBench(withFaults: true)
+        let user = try await bench.user(with: card("4.0"))
+        try await lose(bench, user, #""workflow":"SETUP_DEVICE"\#(members)"#, at: question, answer)
+        try await bench.insert(card("4.0", #","words":"\#(Self.words)""#))
+        let end = try await user.untilTheEnd()
+        #expect(end.code == code, "\(end)")
+        #expect(end["error"]?["change"]?.string?.contains("not known whether the card has the keys") == true)
+        #expect(try await bench.secrets().checks == 0)
+    }
+
+    @Test("keys are removed only from a card that this workflow has loaded", arguments: ["3.1", "4.0"])
+    func keepsBackup(version: String) async throws {
+        let bench = try await WalletBench(withFaults: true)
+        let user = try await bench.user(with: card(version))
+        user.answers["ENTER_WORDS"] = [#"{"cmd":"SET_WORDS","value":"\#(Self.words)"}"#]
+        let members = #""workflow":"AUTHORIZE_DEVICE_WITH_MNEMONICS""#
+        // After VERIFY PIN and GET STATUS comes LOAD KEY.
+        try await lose(bench, user, members, at: "ENTER_PIN", #"{"cmd":"SET_PIN","value":"123456"}"#, command: 2)
+        #expect(try await bench.info().keyUID != nil)
+        // The duress PIN opens a wallet with other keys than those of the words.
+        user.answers["ENTER_PIN"] = [#"{"cmd":"SET_PIN","value":"111111"}"#]
+        try await bench.insert(card(version, #","words":"\#(Self.words)""#))
+        #expect(try await user.untilTheEnd().code == "WRONG_WALLET", "\(user.names)")
+        #expect(try await bench.info().keyUID != nil)
     }
 
     @Test("a blocked card can be reset", arguments: resettable)

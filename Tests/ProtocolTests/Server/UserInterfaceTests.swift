@@ -130,11 +130,7 @@ import Text
 
     @Test("a user interface that disconnects ends the authentication, and the browser returns to the service")
     func userInterfaceLeaves() async throws {
-        let agent = try server.connect()
-        let browser = try server.connect()
-        _ = await agent.ask(#"{"cmd":"SET_USER_INTERFACE","active":true}"#, "USER_INTERFACE")
-        #expect(await browser.ask(Self.activate, "ACTIVATION")?["accepted"] == .bool(true))
-        _ = await agent.next("ACCESS_RIGHTS")
+        let (agent, browser) = try await asked()
         agent.close()
         let answer = await browser.next("ACTIVATION")
         #expect(answer?["url"] == .string("https://dienst.example/back?ResultMajor=error"))
@@ -142,11 +138,8 @@ import Text
 
     @Test("the end of the daemon is a cancellation, not the loss of the browser")
     func daemonEnds() async throws {
-        let agent = try server.connect()
-        let browser = try server.connect()
-        _ = await agent.ask(#"{"cmd":"SET_USER_INTERFACE","active":true}"#, "USER_INTERFACE")
-        #expect(await browser.ask(Self.activate, "ACTIVATION")?["accepted"] == .bool(true))
-        _ = await agent.next("ACCESS_RIGHTS")
+        let (agent, browser) = try await asked()
+        defer { browser.close() }
         _ = try server.listen()
         await server.stopListening()
         #expect(await agent.next("AUTH")?["result"]?["reason"] == .string("User_Cancelled"))
@@ -179,6 +172,15 @@ import Text
     }
 
     private static let activate = #"{"cmd":"ACTIVATE","tcTokenURL":"https://a.example/t"}"#
+
+    /// A user interface that is asked for the rights of an authentication, and the browser that has started it.
+    private func asked() async throws -> (TestClient, TestClient) {
+        let (agent, browser) = (try server.connect(), try server.connect())
+        _ = await agent.ask(Self.setUserInterface(true), "USER_INTERFACE")
+        #expect(await browser.ask(Self.activate, "ACTIVATION")?["accepted"] == .bool(true))
+        _ = await agent.next("ACCESS_RIGHTS")
+        return (agent, browser)
+    }
 
     private func agent(uid: UInt32?, _ server: TestServer) async throws -> TestClient {
         let agent = try server.connect(uid: uid)

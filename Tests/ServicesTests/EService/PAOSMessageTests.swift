@@ -231,7 +231,7 @@ struct PAOSMessageTests {
             envelope(authenticate("EAC3InputType", "")), envelope("<i:DIDAuthenticate/>"),
             envelope("<i:InitializeFramework/>", header: "<w:MessageID/><w:MessageID/>"),
             Array("<i:InitializeFramework xmlns:i='urn:x'/>".utf8), Array("<Envelope/>".utf8), [],
-            Array("<Envelope><Body/><Body/></Envelope>".utf8),
+            Array("<Envelope><Body/><Body/></Envelope>".utf8), envelope("<StartPAOSResponse/><StartPAOSResponse/>"),
             envelope(String(repeating: " ", count: PAOSMessage.maximumLength)),
         ]
     )

@@ -134,6 +134,31 @@ struct KeycardServices: Sendable {
         }
     }
 
+    /// Runs a step that changes the card. Until its answer is read, the change is `unknown`; a card that refuses the step
+    /// through its channel, or has taken it back, is as before.
+    func step<Change, T: ~Copyable>(
+        _ name: StaticString,
+        _ card: HeldKeycard,
+        changing change: ReferenceWritableKeyPath<KeycardDialogue, Change?>,
+        to unknown: Change,
+        _ body: () async throws(KeycardError) -> T
+    ) async throws(Failure) -> T {
+        workflow.workBegins()
+        let before = self[keyPath: change]
+        self[keyPath: change] = unknown
+        return try await step(name, card) { () async throws(KeycardError) in
+            do throws(KeycardError) {
+                return try await body()
+            } catch {
+                switch error {
+                case .status, .wrongWallet: self[keyPath: change] = before
+                default: break
+                }
+                throw error
+            }
+        }
+    }
+
     private func stop(_ error: KeycardError, at name: StaticString, _ card: HeldKeycard) -> Failure {
         // A card or a reader may fail because the task was cancelled during its dialogue.
         if Task.isCancelled { return .cancelled }
@@ -262,8 +287,9 @@ struct KeycardServices: Sendable {
     }
 
     /// Refuses a 3.x card with a certificate of a foreign authority. Many 3.x cards have no certificate.
-    func checkCertificate(_ card: HeldKeycard) async throws(Failure) {
-        _ = try await step("IDENTIFY CARD", card, await card.applet.identify())
+    @discardableResult
+    func checkCertificate(_ card: HeldKeycard) async throws(Failure) -> KeycardCertificate? {
+        try await step("IDENTIFY CARD", card, await card.applet.identify())
     }
 
     // MARK: The PIN
@@ -304,6 +330,8 @@ struct KeycardServices: Sendable {
         switch verdict {
         case .accepted:
             try await readStatus(card)
+            // Also after an answer to UNBLOCK PIN that was lost.
+            if hasNewPIN(card) { try await checkWallet(card) }
             pinHolds()
             return true
         case .wrong(let triesLeft):
@@ -339,17 +367,12 @@ struct KeycardServices: Sendable {
         let puk = SecretBox(try await ask(.puk(tries: tries), card))
         let newPIN = try await ask(.newPIN, card)
         let (first, second) = (SecretBox(newPIN.clone()), SecretBox(newPIN))
-        workflow.workBegins()
-        change = .unblocking(card.identity)
-        let verdict = try await step("UNBLOCK PIN", card) { () async throws(KeycardError) in
+        let before = change
+        let unknown = CardChange.unblocking(card.identity)
+        let verdict = try await step("UNBLOCK PIN", card, changing: \.change, to: unknown) {
+            () async throws(KeycardError) in
             guard let puk = puk.take(), let newPIN = first.take() else { throw .wrongForm }
-            do throws(KeycardError) {
-                return try await card.applet.unblockPIN(puk: puk, newPIN: newPIN)
-            } catch {
-                // This answer came through the channel, so nothing has changed.
-                if case .status = error { change = nil }
-                throw error
-            }
+            return try await card.applet.unblockPIN(puk: puk, newPIN: newPIN)
         }
         switch verdict {
         case .accepted:
@@ -366,7 +389,7 @@ struct KeycardServices: Sendable {
             pinHolds()
             return true
         case .wrong(let triesLeft):
-            change = nil
+            change = before
             card.profile.status?.pukTries = triesLeft
             refused("INVALID_PUK", triesLeft)
             return false
@@ -418,16 +441,22 @@ enum CardChange: Equatable {
     }
 }
 
-/// A change of the keys of a card.
-enum KeyChange {
-    /// LOAD KEY was sent, and no answer was read.
-    case loading
-    case loaded
+/// A change of the keys of the card with this identity.
+enum KeyChange: Equatable {
+    /// LOAD KEY or REMOVE KEY was sent, and no answer was read.
+    case unknown([UInt8]?)
+    case loaded([UInt8]?)
+
+    var card: [UInt8]? {
+        switch self {
+        case .unknown(let card), .loaded(let card): card
+        }
+    }
 
     /// The text for clients at the end of the workflow.
     var text: Phrase {
         switch self {
-        case .loading: "It is not known whether the card has the keys of the words: keep the words"
+        case .unknown: "It is not known whether the card has the keys of the words: keep the words"
         case .loaded: "The card has the keys of the words: keep the words"
         }
     }

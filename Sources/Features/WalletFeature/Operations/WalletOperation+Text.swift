@@ -46,7 +46,13 @@ extension WalletOperation {
                 keyUID: keyUID,
                 publicKey: publicKey?.description ?? ""
             )
-            try await bindings.bind(bindingKey, to: new)
+            do throws(Failure) {
+                try await bindings.bind(bindingKey, to: new)
+            } catch {
+                var failure = error
+                if request.callback != nil { failure.change = "The server of the callback has accepted the signature" }
+                throw failure
+            }
         }
         return done("\(account) is authorized", signature)
     }

@@ -195,9 +195,11 @@ extension WalletOperation {
         var plan = first
         let signature = try await withCard(permission, known) { dialogue, card throws(Failure) in
             while self.services.now() > plan.lastMoment {
-                plan = try await self.dated(plan.actions, permission, node)
+                let next = try await self.dated(plan.actions, permission, node)
                 let error: Phrase = "The transaction was too old to sign, and has a new time: check it again"
-                _ = try await dialogue.ask(WalletRequestPrompt(shown: plan.shown, error: error, lease: card.lease))
+                _ = try await dialogue.ask(WalletRequestPrompt(shown: next.shown, error: error, lease: card.lease))
+                // Only what the user has accepted: a card may leave at the question, and this begins again.
+                plan = next
             }
             return try await self.signature(of: plan.shown, dialogue, card)
         }

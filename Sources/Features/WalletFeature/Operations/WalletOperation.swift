@@ -110,7 +110,11 @@ import Text
     /// Sends a signature to the server of the dapp, which decides whether the operation succeeds.
     func deliver(_ body: [JSON.Member]) async throws(Failure) {
         guard let error = await post(body) else { return }
-        if workflow.isCancelled { throw .cancelled }
+        if workflow.isCancelled {
+            var cancelled = Failure.cancelled
+            cancelled.change = "The server of the callback may have the signature"
+            throw cancelled
+        }
         throw Failure(operation: .failed, "The callback failed: \(error)", callbackError: error)
     }
 

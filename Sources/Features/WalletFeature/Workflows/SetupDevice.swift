@@ -32,7 +32,7 @@ struct SetupDevice: WalletWorkflow {
         let setup = CardSetup(dialogue, flow, choices)
         try await setup.requireStore()
         let device = try await dialogue.run { card throws(Failure) in
-            if choices.hasPassphrase, card.info.keyUID != nil, dialogue.keyChange == nil { throw .hasKeys }
+            try setup.checkKeys(of: card)
             try await setup.unlock(card)
             if card.info.keyUID == nil { try await makeKeys(setup, card) }
             return try await setup.readDevice(card)
@@ -117,13 +117,7 @@ struct AuthorizeDevice: WalletWorkflow {
         setup.words = words
         let device = try await dialogue.run { card throws(Failure) in
             // The answer to SELECT has the key UID, so a wrong card is refused before its PIN is asked.
-            if let uid = card.info.keyUID, uid != words.wallet.keyUID {
-                throw Failure(
-                    .differentOwnerDevice,
-                    "The card has other keys than the \(choices.wallet): use another card, or destroy the keys of this one"
-                        + " (RESET_CARD, badgectl wallet reset-card)"
-                )
-            }
+            if let uid = card.info.keyUID, uid != words.wallet.keyUID { throw .otherKeys(choices) }
             try await setup.unlock(card)
             if card.info.keyUID == nil { try await setup.load(words, card) }
             return try await setup.readDevice(card)
@@ -156,8 +150,8 @@ struct AuthorizeDevice: WalletWorkflow {
     var words: PaperWallet?
     /// The card for which the words were drawn.
     var wordsOwner: [UInt8]?
-    /// Whether this workflow has sent INIT.
-    private var hasInitialized = false
+    /// The identity key of the card that got INIT from this workflow.
+    private var initialized: PublicKey?
 
     /// The device that the card represents.
     struct Device: Sendable {
@@ -193,23 +187,42 @@ struct AuthorizeDevice: WalletWorkflow {
     /// Opens a card with its PIN; a new card gets PIN and PUK first.
     func unlock(_ card: HeldKeycard) async throws(Failure) {
         if card.info.isInitialized {
+            let isOwn = try await hasInitialized(card)
             // A user who believes in a duress PIN that the card does not have is in danger.
-            if choices.hasDuressPIN, !hasInitialized { throw .hasPIN }
+            if choices.hasDuressPIN, !isOwn { throw .hasPIN }
             try await dialogue.openChannel(card)
             try await dialogue.unlock(card)
+            if isOwn { dialogue.change = .initialized }
         } else {
             try await initialize(card)
         }
     }
 
+    /// Whether this card got INIT from this workflow. One without a certificate cannot prove it.
+    private func hasInitialized(_ card: HeldKeycard) async throws(Failure) -> Bool {
+        guard let initialized else { return false }
+        if let certificate = card.info.certificate { return certificate.identity == initialized }
+        return try await dialogue.checkCertificate(card)?.identity == initialized
+    }
+
+    /// Refuses a card that has other keys than SETUP_DEVICE makes.
+    func checkKeys(of card: HeldKeycard) throws(Failure) {
+        guard let uid = card.info.keyUID, uid != words?.wallet.keyUID else { return }
+        if choices.hasPassphrase { throw .hasKeys }
+        // The user has written down words, which do not restore this card.
+        if words != nil { throw .otherKeys(choices) }
+    }
+
     private func initialize(_ card: HeldKeycard) async throws(Failure) {
+        let identity: PublicKey?
         switch card.info.generation {
         case .certificate:
             // A foreign card is refused before the user types a PIN for it.
             try await dialogue.step("OPEN SECURE CHANNEL", card, await card.applet.openWithCertificate())
+            identity = card.info.certificate?.identity
         case .pairing:
             // This also shows the version, which decides the form of INIT.
-            try await dialogue.checkCertificate(card)
+            identity = try await dialogue.checkCertificate(card)?.identity
             card.profile.info = await card.applet.info
         }
         guard !choices.hasDuressPIN || card.info.version != KeycardVersion.v3_0.rawValue else { throw .noDuressPIN }
@@ -218,17 +231,11 @@ struct AuthorizeDevice: WalletWorkflow {
             choices.hasDuressPIN ? SecretBox(try await dialogue.ask(.duressPIN(besides: pin), card)) : nil
         let puk = SecretBox(try await newPUK(card))
         let newPIN = SecretBox(pin.digits.clone())
-        dialogue.workflow.workBegins()
-        dialogue.change = .initializing
-        hasInitialized = true
-        try await dialogue.step("INIT", card) { () async throws(KeycardError) in
+        initialized = identity
+        try await dialogue.step("INIT", card, changing: \.change, to: .initializing) {
+            () async throws(KeycardError) in
             guard let pin = newPIN.take(), let puk = puk.take() else { throw .wrongForm }
-            do throws(KeycardError) {
-                try await card.applet.initialize(pin: pin, puk: puk, duressPIN: duressPIN)
-            } catch {
-                if case .status = error { dialogue.change = nil }
-                throw error
-            }
+            try await card.applet.initialize(pin: pin, puk: puk, duressPIN: duressPIN)
         }
         dialogue.change = .initialized
         card.profile.info = await card.applet.info
@@ -258,18 +265,12 @@ struct AuthorizeDevice: WalletWorkflow {
         // Kept before LOAD KEY: if its answer is lost, the key UID still identifies the public key that the card must
         // have.
         try await flow.services.wallets.keep(words.wallet.firstKey, of: words.wallet.keyUID)
-        dialogue.workflow.workBegins()
-        dialogue.keyChange = .loading
-        let uid = try await dialogue.step("LOAD KEY", card) { () async throws(KeycardError) in
-            do throws(KeycardError) {
-                return try await card.applet.loadWallet(seed: words.seed.clone())
-            } catch {
-                // This answer came through the channel, so nothing has changed.
-                if case .status = error { dialogue.keyChange = nil }
-                throw error
-            }
+        let unknown = KeyChange.unknown(card.identity)
+        let uid = try await dialogue.step("LOAD KEY", card, changing: \.keyChange, to: unknown) {
+            () async throws(KeycardError) in
+            try await card.applet.loadWallet(seed: words.seed.clone())
         }
-        dialogue.keyChange = .loaded
+        dialogue.keyChange = .loaded(card.identity)
         card.profile.info.keyUID = uid
     }
 
@@ -278,17 +279,21 @@ struct AuthorizeDevice: WalletWorkflow {
         guard let uid = card.info.keyUID else { throw .noKeys }
         let key = try await exportKey(.firstEthereumAddress, card)
         let known = try await flow.services.wallets.firstKey(of: uid)
-        let isOwn = dialogue.keyChange != nil && words?.wallet.keyUID == uid
+        let isOwn = dialogue.keyChange.map { $0.card == card.identity } ?? false && words?.wallet.keyUID == uid
         if let expected = words?.wallet.keyUID == uid ? words?.wallet.firstKey : known, key != expected {
             if isOwn {
-                try await dialogue.step("REMOVE KEY", card, await card.applet.removeKey())
+                let unknown = KeyChange.unknown(card.identity)
+                try await dialogue.step("REMOVE KEY", card, changing: \.keyChange, to: unknown) {
+                    () async throws(KeycardError) in
+                    try await card.applet.removeKey()
+                }
                 dialogue.keyChange = nil
                 card.profile.info.keyUID = nil
             }
             throw Failure(.wrongWallet, at: "EXPORT KEY")
         }
         // Also after an answer to LOAD KEY that was lost.
-        if isOwn { dialogue.keyChange = .loaded }
+        if isOwn { dialogue.keyChange = .loaded(card.identity) }
         if known == nil, let wallet = words?.wallet, wallet.keyUID == uid {
             try await flow.services.wallets.keep(wallet.firstKey, of: uid)
         }
@@ -322,6 +327,13 @@ extension Failure {
         "The card has keys, and a passphrase takes part when they are made: reset the card first (RESET_CARD, badgectl"
             + " wallet reset-card), or set it up without a passphrase"
     )
+    fileprivate static func otherKeys(_ choices: SetupChoices) -> Failure {
+        Failure(
+            .differentOwnerDevice,
+            "The card has other keys than the \(choices.wallet): use another card, or destroy the keys of this one"
+                + " (RESET_CARD, badgectl wallet reset-card)"
+        )
+    }
     fileprivate static let noDuressPIN = Failure(
         .unsupportedCard,
         "A Keycard of version 3.0 has no duress PIN: set it up without, or use a card of version 3.1 or 4.0"

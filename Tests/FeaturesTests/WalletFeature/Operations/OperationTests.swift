@@ -464,6 +464,33 @@ import VirtualKeycard
         #expect(bench.node.state.executed.count == 1)
     }
 
+    @Test("a card that leaves at the second question brings no signature of what was not accepted")
+    func leavesAtSecondQuestion() async throws {
+        let user = try await bench.user()
+        user.hook = (
+            "ENTER_PIN",
+            {
+                bench.clock.turn(by: .seconds(300))
+                bench.node.change { $0.time += 300 }
+                user.answers["WALLET_REQUEST"] = nil
+                user.hook = (
+                    "WALLET_REQUEST",
+                    {
+                        await bench.server.withdraw()
+                        user.hook = ("ENTER_PIN", { user.answers["WALLET_REQUEST"] = #"{"cmd":"ACCEPT"}"# })
+                    }
+                )
+            }
+        )
+        #expect(try await user.run(OperationBench.transfer()).resultCode == 1)
+        let shown = user.heard.filter { $0["msg"] == .string("WALLET_REQUEST") }
+        #expect(shown.count == 3)
+        #expect(shown.last?["error"]?.string?.contains("too old") == true)
+        let packed = try #require(bench.node.state.pushed.first)
+        let chain = try #require(ChainID(bench.node.state.chain))
+        #expect(shown.last?["digest"] == .string(Hex.encode(try Transaction.digest(of: packed, on: chain))))
+    }
+
     @Test("ACCEPT with the number of another prompt, or twice, is refused")
     func accept() async throws {
         let user = try await OperationUser(bench)
