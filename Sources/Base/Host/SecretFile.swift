@@ -40,10 +40,12 @@ package enum SecretFile {
         if !isCredential { try PlainFile.checkPlace(path) }
         var count = 0
         let content = Secret(count: limit + 1) { memory in
-            count = max(Glibc.read(descriptor, memory.baseAddress, memory.count), 0)
+            repeat {
+                count = Glibc.read(descriptor, memory.baseAddress, memory.count)
+            } while count < 0 && errno == EINTR
         }
-        guard let part = content.part(0..<count) else {
-            throw .inConfiguration("cannot read \(path)", of: setting, hint: setting)
+        guard count >= 0, let part = content.part(0..<count) else {
+            throw .inConfiguration("cannot read \(path): \(errorText())", of: setting, hint: advice)
         }
         return part
     }

@@ -62,6 +62,18 @@ package final class Database {
         try run("COMMIT")
     }
 
+    /// Reads all of the file, and compares its pages and the order of its rows.
+    /// - Throws: `storeDamaged` with the first fault.
+    package func checkIntegrity() throws(Failure) {
+        var answer = ""
+        try run("PRAGMA integrity_check(1)") { answer = $0.text(0) }
+        guard answer == "ok" else { throw damaged(answer) }
+    }
+
+    private func damaged(_ reason: String) -> Failure {
+        Failure(.storeDamaged, "\(path) is damaged: \(reason)", advice: "restore it from a backup")
+    }
+
     /// How many rows the last statement has changed.
     var changeCount: Int { Int(sqlite3_changes(handle)) }
 
@@ -116,14 +128,13 @@ package final class Database {
     private func check(_ code: Int32) throws(Failure) {
         guard code != SQLITE_OK else { return }
         let text = String(cString: sqlite3_errmsg(handle))
-        let damaged = Failure(.storeDamaged, "\(path) is damaged: \(text)", advice: "restore it from a backup")
         switch code & 0xFF {
         case SQLITE_BUSY, SQLITE_LOCKED: throw .storeInUse(path)
         // The statements are always the same: a file with which one makes no sense has another content than was written.
         case SQLITE_NOTADB, SQLITE_CORRUPT, SQLITE_ERROR, SQLITE_CONSTRAINT, SQLITE_MISMATCH, SQLITE_TOOBIG:
-            throw damaged
+            throw damaged(text)
         // The file itself can say so: its header names a format that this SQLite only reads.
-        case SQLITE_READONLY where code == SQLITE_READONLY && access(path, W_OK) == 0: throw damaged
+        case SQLITE_READONLY where code == SQLITE_READONLY && access(path, W_OK) == 0: throw damaged(text)
         case SQLITE_FULL, SQLITE_IOERR, SQLITE_READONLY, SQLITE_CANTOPEN:
             throw .storeUnavailable("cannot use \(path): \(text)")
         default: throw .storeFailed(Phrase(verbatim: text))

@@ -26,6 +26,8 @@ package actor Store {
 
     /// The version of the tables.
     private static let version = 1
+    /// The version of a store whose key is being made.
+    private static let unfinished = -1
     package static let maximumNameCount = 255
     package static let maximumValueCount = 65_535
 
@@ -40,6 +42,8 @@ package actor Store {
         let path = Self.path(folder)
         try PrivateFile.prepare(path)
         let database = try Database(path: path)
+        // What a damaged file still has could be saved. Each change, such as `wipe`, would remove it for good.
+        try database.checkIntegrity()
         let places = StoreKeyPlaces(folder: folder, credentials: credentials, tpm: tpm)
         try database.run("BEGIN EXCLUSIVE")
         var version = 0
@@ -48,12 +52,19 @@ package actor Store {
         let found: StoreKey
         if let known = try places.read() {
             found = known
+            // An administrator may give a credential before there is a store; the other keys are made with it.
+            let mayBeFirst = found.source == .credential
+            guard version != 0 || mayBeFirst else { throw .storeEmpty(path, key: found.path) }
             if version > 0, try !Self.opens(database, found.key) { throw .storeWrongKey(found.path) }
         } else {
-            guard version == 0 else { throw .storeKeyMissing(places.file) }
+            guard version <= 0 else { throw .storeKeyMissing(places.names) }
+            // A key without this mark belongs to a store that was there before.
+            try database.run("PRAGMA user_version = \(Self.unfinished)")
+            try database.commit()
+            try database.run("BEGIN EXCLUSIVE")
             found = try places.create()
         }
-        if version == 0 { try Self.makeTables(database, found.key) }
+        if version <= 0 { try Self.makeTables(database, found.key) }
         keySource = found.source
         key = found.key.clone()
         try database.commit()
@@ -221,7 +232,11 @@ package struct StoreTransaction: ~Copyable {
         for name in try names(in: space, prefix: prefix) {
             let record: Record?
             do throws(Failure) {
-                guard let content = try value(name, in: space)?.take() else { continue }
+                guard let content = try value(name, in: space)?.take() else {
+                    // A name that is listed and not found has other bytes than were written.
+                    records.unreadable.append(name)
+                    continue
+                }
                 record = read(name, content)
             } catch {
                 guard error.code == .storeDamaged else { throw error }

@@ -41,10 +41,28 @@ extension Failure {
         )
     }
 
-    package static func storeKeyMissing(_ path: String) -> Failure {
+    /// The database was removed or emptied; its key is there.
+    package static func storeEmpty(_ path: String, key: String) -> Failure {
+        Failure(
+            .storeDamaged,
+            "\(path) is empty or missing, and its key \(key) is there",
+            advice: "restore \(path) from a backup, or remove \(key) to begin with an empty store"
+        )
+    }
+
+    package static func storeKeyCut(_ path: String) -> Failure {
+        Failure(
+            .storeDamaged,
+            "the key \(path) is cut off",
+            advice: "restore it from a backup, or remove the store"
+        )
+    }
+
+    /// `places` are those where the key can be.
+    package static func storeKeyMissing(_ places: String) -> Failure {
         Failure(
             .storeKeyMissing,
-            "the key \(path) is missing",
+            "the key of the store is missing: there is none of \(places)",
             advice: "restore it from a backup, or remove the store"
         )
     }
@@ -90,7 +108,7 @@ extension Failure {
             return Failure(
                 .tpmForeign,
                 "the TPM that sealed the store was cleared, or is in another computer",
-                advice: "remove the store to start again"
+                advice: "restore store.tpm from a backup if it has changed; otherwise remove the store to start again"
             )
         }
         var failure = self

@@ -34,6 +34,8 @@ package enum StoreKeySource: String, Sendable {
 package struct StoreKeyPlaces {
     /// A file that systemd gives to the service (`LoadCredentialEncrypted=`).
     private let credential: String?
+    /// All places, for a person who looks for a key.
+    var names: String { [credential, sealed, file].compactMap(\.self).joined(separator: ", ") }
     /// The key as the TPM has sealed it, after one byte with the format.
     private let sealed: String
     /// The key itself, with mode 0600.
@@ -43,6 +45,7 @@ package struct StoreKeyPlaces {
     package static let credentialName = "badged-store.key"
     private static let sealedFormat: UInt8 = 1
     private static let maximumSealedCount = 1024
+    private static let minimumSealedCount = 128
 
     /// - Parameters:
     ///   - folder: the folder of the store.
@@ -72,6 +75,8 @@ package struct StoreKeyPlaces {
 
     private func unseal(_ bytes: [UInt8]) throws(Failure) -> Secret {
         guard bytes.first == Self.sealedFormat else { throw .storeWrongKey(sealed) }
+        // Shorter than any key that a TPM has sealed: it says nothing about the TPM.
+        guard bytes.count >= Self.minimumSealedCount else { throw .storeKeyCut(sealed) }
         return try Self.sealing { () throws(Failure) in
             guard let tpm else { throw .tpm(.notAllowed) }
             return try tpm.unseal(Array(bytes.dropFirst()))

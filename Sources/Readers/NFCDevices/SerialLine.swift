@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import CLinux
 import Glibc
+import Host
 
 /// The reason why libnfc cannot open a serial line.
 enum SerialLineFault: Sendable, Equatable {
@@ -71,12 +72,10 @@ struct SerialLine: Sendable {
         guard let real = realpath(path, nil) else { return false }
         defer { free(real) }
         let name = String(cString: real).split(separator: "/").last.map(String.init) ?? ""
-        guard let file = fopen("\(locks)/LCK..\(name)", "re") else { return false }
-        defer { fclose(file) }
-        var buffer = [UInt8](repeating: 0, count: 11)
-        let count = fread(&buffer, 1, buffer.count, file)
+        // Every user may put something there.
+        guard case .bytes(let bytes) = PlainFile.read("\(locks)/LCK..\(name)", limit: 64) else { return false }
         // The file has the process id, right-aligned in ten characters, and a line feed.
-        let digits = buffer.prefix(count).drop { $0 == 0x20 }.prefix { (0x30...0x39).contains($0) }
+        let digits = bytes.drop { $0 == 0x20 }.prefix { (0x30...0x39).contains($0) }
         guard let process = pid_t(String(decoding: digits, as: UTF8.self)), process > 0 else { return false }
         return kill(process, 0) == 0 || errno == EPERM
     }

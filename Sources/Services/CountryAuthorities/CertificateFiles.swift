@@ -62,6 +62,9 @@ struct FileStamp: Equatable {
     /// When it was written, in seconds since 1970.
     let seconds: Int
     private let nanoseconds: Int
+    /// When its owner, its rights or its content have changed: a file that others can change is not read.
+    private let changeSeconds: Int
+    private let changeNanoseconds: Int
 
     /// nil: there is no such file.
     init?(_ path: String) {
@@ -72,5 +75,7 @@ struct FileStamp: Equatable {
         size = Int64(status.st_size)
         seconds = status.st_mtim.tv_sec
         nanoseconds = status.st_mtim.tv_nsec
+        changeSeconds = status.st_ctim.tv_sec
+        changeNanoseconds = status.st_ctim.tv_nsec
     }
 }

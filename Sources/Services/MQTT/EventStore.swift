@@ -65,6 +65,8 @@ package final class EventStore {
 
     private let database: Database
     private let numbers: NumberFile
+    /// Why the last numbers could not be written; nil: they were.
+    private var numbersFault: String?
     /// How many events of each stream may wait. A smaller number counts from the next event on.
     package var limit: Int
     private var states: [EventStream: State]
@@ -100,7 +102,15 @@ package final class EventStore {
         } catch {
             guard error.code == .storeDamaged else { throw error }
             Log.error("the queue is moved aside: \(error.message)")
-            for suffix in ["", "-wal", "-journal"] { rename(path + suffix, path + suffix + ".damaged") }
+            for file in ["", "-wal", "-journal"].map({ path + $0 })
+            where rename(file, file + ".damaged") != 0 && errno != ENOENT {
+                let reason = errorText()
+                throw Failure(
+                    .storeUnavailable,
+                    "cannot move \(file) aside: \(reason)",
+                    advice: "remove \(file).damaged"
+                )
+            }
             found = try QueueFile(path, nil)
             found.isLost = true
         }
@@ -114,10 +124,16 @@ package final class EventStore {
             states[stream]?.sent = oldest?.last ?? 0
         }
         if wasLost {
+            Log.error("the queue begins anew with the epoch \(epoch); events that waited in the one before are lost")
             for stream in EventStream.allCases { add(Gap(reason: .storeLost, until: Self.now), to: stream) }
         }
-        try commit { () throws(Failure) in for stream in EventStream.allCases { try store(stream) } }
-        writeNumbers()
+        do throws(Failure) {
+            try commit { () throws(Failure) in for stream in EventStream.allCases { try store(stream) } }
+        } catch {
+            // On a full disk the program tells what happens, although it cannot keep it.
+            guard error.code == .storeUnavailable else { throw error }
+        }
+        writeNumbers(isSynchronous: true)
     }
 
     package static var now: Int64 { Loop.wallClock }
@@ -301,7 +317,14 @@ package final class EventStore {
         try states[stream]?.store(in: database, as: stream)
     }
 
-    private func writeNumbers() { numbers.write(epoch, EventStream.allCases.map(last)) }
+    private func writeNumbers(isSynchronous: Bool = false) {
+        let content = NumberFile.Content(epoch: epoch, last: EventStream.allCases.map(last))
+        let fault = numbers.write(content, isSynchronous: isSynchronous)
+        if let fault, numbersFault == nil {
+            Log.error("cannot write \(numbers.path): \(fault); after a restart the queue may be taken for an older one")
+        }
+        numbersFault = fault
+    }
 
     // MARK: Reading
 

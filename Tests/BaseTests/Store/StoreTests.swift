@@ -14,6 +14,8 @@ private final class Folder: Sendable {
     let path = NSTemporaryDirectory() + "badged-store-" + UUID().uuidString
     var database: String { path + "/store.db" }
     var key: String { path + "/store.key" }
+    /// The places of a key without a credential.
+    var keys: String { "\(path)/store.tpm, \(key)" }
 
     deinit { try? FileManager.default.removeItem(atPath: path) }
 
@@ -231,7 +233,7 @@ struct StoreTests {
         try replaceKey(right + [0])
         #expect(throws: Failure.storeWrongKey(folder.key)) { _ = try Store(folder: folder.path) }
         try replaceKey(nil)
-        #expect(throws: Failure.storeKeyMissing(folder.key)) { _ = try Store(folder: folder.path) }
+        #expect(throws: Failure.storeKeyMissing(folder.keys)) { _ = try Store(folder: folder.path) }
         #expect(!FileManager.default.fileExists(atPath: folder.key))
         #expect(folder.content(folder.database) == database)
         try folder.writeKey(right)
@@ -251,7 +253,7 @@ struct StoreTests {
             try await store.set("a", in: cards, to: box("value"))
         }
         #expect(!FileManager.default.fileExists(atPath: folder.key))
-        #expect(throws: Failure.storeKeyMissing(folder.key)) { _ = try Store(folder: folder.path) }
+        #expect(throws: Failure.storeKeyMissing(folder.keys)) { _ = try Store(folder: folder.path) }
         let store = try Store(folder: folder.path, credentials: credentials)
         #expect(bytes(try await store.value("a", in: cards)) == Array("value".utf8))
     }
@@ -327,6 +329,53 @@ struct StoreTests {
         let path = folder.path + "/" + name
         try FileManager.default.setAttributes([.posixPermissions: 0o640], ofItemAtPath: path)
         #expect(throws: Failure.storeExposed(path)) { _ = try Store(folder: folder.path) }
+    }
+
+    @Test("a database that is gone or empty is not replaced while its key is there", arguments: [false, true])
+    func emptied(isThere: Bool) throws {
+        do { _ = try Store(folder: folder.path) }
+        let key = folder.content(folder.key)
+        try FileManager.default.removeItem(atPath: folder.database)
+        if isThere {
+            let attributes: [FileAttributeKey: Any] = [.posixPermissions: 0o600]
+            try #require(FileManager.default.createFile(atPath: folder.database, contents: nil, attributes: attributes))
+        }
+        #expect(throws: Failure.storeEmpty(folder.database, key: folder.key)) { _ = try Store(folder: folder.path) }
+        #expect(folder.content(folder.key) == key && folder.content(folder.database).isEmpty)
+        try FileManager.default.removeItem(atPath: folder.key)
+        _ = try Store(folder: folder.path)
+    }
+
+    @Test("a store whose making was interrupted after its key was written is made")
+    func interrupted() async throws {
+        do { _ = try Store(folder: folder.path) }
+        try change("DROP TABLE entry")
+        try change("PRAGMA user_version = -1")
+        do { try await Store(folder: folder.path).set("a", in: cards, to: box("value")) }
+        #expect(bytes(try await Store(folder: folder.path).value("a", in: cards)) == Array("value".utf8))
+    }
+
+    @Test("a damaged database is refused and stays as it is, so that its records can be saved")
+    func damagedPage() async throws {
+        do {
+            let store = try Store(folder: folder.path)
+            for number in 0..<60 { try await store.set("\(number)", in: cards, to: box("value \(number)")) }
+        }
+        let right = folder.content(folder.database)
+        // The lowest bit of the number of cells, and of the child at the right, of each page.
+        for place in stride(from: 4096, to: right.count, by: 4096).flatMap({ [$0 + 4, $0 + 11] }) {
+            var damaged = right
+            damaged[place] ^= 1
+            try Data(damaged).write(to: URL(filePath: folder.database))
+            try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: folder.database)
+            do {
+                let names = try await Store(folder: folder.path).names(in: cards)
+                #expect(names.count == 60, "byte \(place)")
+            } catch {
+                #expect((error as? Failure)?.code == .storeDamaged, "byte \(place): \(error)")
+                #expect(folder.content(folder.database) == damaged)
+            }
+        }
     }
 
     @Test("a link in the place of a file is refused", arguments: ["store.db", "store.key"])

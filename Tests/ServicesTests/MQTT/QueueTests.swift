@@ -255,6 +255,76 @@ struct QueueTests {
         #expect(queue.wasLost && queue.add(1) && queue.texts() == ["1 storeLost"])
     }
 
+    @Test("a number that cannot be is found, also one that is out of order")
+    func wrongNumbers() throws {
+        for sql in [
+            "UPDATE streams SET last = 9223372036854775807", "UPDATE streams SET lost = -1",
+            "UPDATE events SET sequence = 0 WHERE sequence = 1",
+        ] {
+            try folder.queue().add(3)
+            try Database(path: folder.path + "/queue.db", journal: .log).run(sql)
+            let queue = try folder.queue()
+            #expect(queue.wasLost && queue.add(1) && queue.texts() == ["1 storeLost"], "\(sql)")
+        }
+        // The key of a row in the middle has another byte: the rows are no longer in order.
+        do {
+            let queue = try folder.queue()
+            queue.add(20)
+        }
+        let file = folder.url.appending(path: "queue.db")
+        var content = try Data(contentsOf: file)
+        let payload = try #require(content.firstRange(of: Data(#"{"sequence":10,"#.utf8)))
+        // The record has its header, the stream, the sequence and the payload.
+        let place = try #require(content[..<payload.lowerBound].lastIndex(of: 10))
+        content[place] = 100
+        try content.write(to: file)
+        #expect(try folder.queue().wasLost)
+    }
+
+    @Test(
+        "damaged numbers beside the queue do not throw it away, and are written anew",
+        arguments: ["digit", "long", "folder"]
+    )
+    func damagedNumbers(how: String) throws {
+        var epoch = ""
+        do {
+            let queue = try folder.queue()
+            queue.add(3)
+            epoch = queue.epoch
+        }
+        let file = folder.url.appending(path: "queue.numbers")
+        var content = try Data(contentsOf: file)
+        switch how {
+        case "digit": content[40] ^= 1
+        case "long": content += Data(repeating: 0x30, count: 300)
+        default:
+            try FileManager.default.removeItem(at: file)
+            try FileManager.default.createDirectory(at: file, withIntermediateDirectories: false)
+        }
+        if how != "folder" { try content.write(to: file) }
+        for count in 4...5 {
+            let queue = try folder.queue()
+            #expect(!queue.wasLost && queue.epoch == epoch && queue.add(1) && queue.last(.credential) == count)
+        }
+        // What an earlier version wrote has no sum.
+        guard how == "digit" else { return }
+        let words = try String(contentsOf: file, encoding: .utf8).split(separator: " ").dropLast()
+        try Data("\(words.joined(separator: " "))\n".utf8).write(to: file)
+        #expect(try folder.queue().last(.credential) == 5)
+    }
+
+    @Test("a queue that cannot be moved aside stays, with a reason that names what is in its way")
+    func notMovedAside() throws {
+        try folder.queue().add(1)
+        let file = folder.url.appending(path: "queue.db")
+        try Data(repeating: 0x5A, count: 8192).write(to: file)
+        let place = folder.url.appending(path: "queue.db.damaged/x")
+        try FileManager.default.createDirectory(at: place, withIntermediateDirectories: true)
+        let error = #expect(throws: Failure.self) { try folder.queue() }
+        #expect(error?.message.description.contains("queue.db.damaged") == true)
+        #expect(try Data(contentsOf: file).count == 8192)
+    }
+
     @Test("a second program does not take the queue of the first")
     func inUse() throws {
         let queue = try folder.queue()
