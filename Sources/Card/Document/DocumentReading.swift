@@ -286,7 +286,7 @@ package struct DocumentReading: Sendable {
             switch error {
             case .refused: groups[group] = .refused
             case .malformed: groups[group] = .malformed
-            case .card, .notADocument, .wrongPassword, .accessUnsupported, .accessRefused, .challengeRefused,
+            case .card, .notADocument, .wrongPassword, .accessUnsupported, .accessRefused, .basicAccessRefused,
                 .protocolViolation:
                 throw interrupted(in: .file(file), by: error)
             }

@@ -72,6 +72,51 @@ struct DocumentQuirkTests {
         await #expect(throws: expected) { try await test.run() }
     }
 
+    /// A document with BAC that answers to EXTERNAL AUTHENTICATE with these status words, one after another, and goes on with
+    /// the last one if there is no `end`.
+    private func refusing(_ statuses: [UInt16], end: Bool) throws -> TestReading {
+        let count = Mutex(0)
+        return try TestReading(
+            try DocumentCatalogue.shared.document("bac-td3"),
+            groups: [1],
+            forge: { _, command, answer in
+                guard command.ins == 0x82 else { return answer }
+                let number = count.withLock { count in
+                    count += 1
+                    return count - 1
+                }
+                if end, number >= statuses.count { return answer }
+                return ResponseAPDU(StatusWord(statuses[min(number, statuses.count - 1)]))
+            }
+        )
+    }
+
+    @Test(
+        "one status word that is not about the value does not make a key wrong",
+        arguments: [0x6F00, 0x6D00, 0x6700] as [UInt16]
+    )
+    func refusedOnce(status: UInt16) async throws {
+        for statuses in [[status], [0x6700, status]] {
+            var test = try refusing(statuses, end: true)
+            try await test.run()
+            #expect(test.reading.access?.method == .bac)
+        }
+    }
+
+    @Test(
+        "a chip that refuses the command is not said to refuse the key",
+        arguments: [
+            ([0x6700], .basicAccessRefused(StatusWord(0x6700))), ([0x6D00], .basicAccessRefused(StatusWord(0x6D00))),
+            ([0x6700, 0x6D00], .basicAccessRefused(StatusWord(0x6D00))),
+            ([0x6700, 0x6F00], .wrongPassword(StatusWord(0x6F00))),
+            ([0x6700, 0x6300], .wrongPassword(StatusWord(0x6300))),
+        ] as [([UInt16], DocumentError)]
+    )
+    func refusedCommand(statuses: [UInt16], error: DocumentError) async throws {
+        var test = try refusing(statuses, end: false)
+        await #expect(throws: error) { try await test.run() }
+    }
+
     @Test("a file above 32 KiB is read with the odd instruction", arguments: [false, true])
     func large(extended: Bool) async throws {
         let entry = try DocumentCatalogue.shared.document("large")
