@@ -68,9 +68,11 @@ package struct DistinguishedName: Sendable, Hashable {
             let units = stride(from: 0, to: value.value.count - 1, by: 2).map {
                 UInt16(value.value[$0]) << 8 | UInt16(value.value[$0 + 1])
             }
-            return String(decoding: units, as: UTF16.self)
-        default: return DocumentField.decode(value.value)
+            let text = String(decoding: units, as: UTF16.self)
+            if text.isComparable { return text }
+        default: break
         }
+        return DocumentField.decode(value.value)
     }
 
     private static func fold(_ text: String) -> [UInt8] {

@@ -106,7 +106,7 @@ package actor DocumentChip {
     }
 
     /// Opens the channel and selects the application of documents.
-    /// - Throws: `.wrongPassword`, `.accessUnsupported`, `.accessRefused`, `.challengeRefused`, `.notADocument`,
+    /// - Throws: `.wrongPassword`, `.accessUnsupported`, `.accessRefused`, `.basicAccessRefused`, `.notADocument`,
     ///   `.protocolViolation`, `.card`; `.card(.reset)` also for a chip that had a channel and needs a reset before the
     ///   next one.
     package func open() async throws(DocumentError) {
@@ -140,7 +140,7 @@ package actor DocumentChip {
         let refusal = mayUseBAC ? try await establishBAC() : nil
         guard !mayUseBAC || refusal != nil else { return }
         guard try await sendsFilesToEverybody() else {
-            throw refusal.map { .challengeRefused($0) } ?? .accessUnsupported
+            throw refusal.map { .basicAccessRefused($0) } ?? .accessUnsupported
         }
         access = DocumentAccess(method: .open, password: nil, parameters: nil)
     }
@@ -174,7 +174,7 @@ package actor DocumentChip {
         return false
     }
 
-    /// Whether a chip that answers so to GET CHALLENGE has no BAC.
+    /// Whether a chip that answers so to the commands of BAC has none.
     package static func meansNoBAC(_ status: StatusWord) -> Bool {
         [0x6982, 0x6985, 0x6986, 0x6A81, 0x6A82, 0x6A86, 0x6D00, 0x6E00].contains(status.value)
     }
@@ -261,21 +261,30 @@ package actor DocumentChip {
     /// Opens the channel with BAC.
     /// - Returns: the status word with which the chip has refused to begin; nil: the channel is open.
     private func establishBAC() async throws(DocumentError) -> StatusWord? {
-        // Some chips accept only Le 28, others only Le 00. After 6700 the challenge is no longer valid.
-        for le in [BasicAccessControl.messageLength, 256] {
+        var le = BasicAccessControl.messageLength
+        var refusals: [StatusWord] = []
+        while true {
             let command = CommandAPDU(0x00, 0x84, 0x00, 0x00, le: BasicAccessControl.randomLength)
             let challenge = try await plain(command, on: base)
             guard challenge.status == .ok, challenge.data.count == BasicAccessControl.randomLength else {
-                guard access == nil else { throw fault(.challengeRefused(challenge.status)) }
+                guard access == nil else { throw fault(.basicAccessRefused(challenge.status)) }
                 return challenge.status
             }
             guard let refusal = try await answerChallenge(challenge.data, le: le) else { return nil }
-            // These status words are about the value. Others are not, or not always: BAC is run once more.
-            guard le < 256, ![0x6982, 0x6985, 0x6A80, 0x6A88].contains(refusal.value), refusal.sw1 != 0x63 else {
-                throw .wrongPassword(refusal)
-            }
+            if Self.isAboutKey(refusal, isRepeated: refusals.contains(refusal)) { throw .wrongPassword(refusal) }
+            guard refusals.count < 2 else { throw fault(.basicAccessRefused(refusal)) }
+            refusals.append(refusal)
+            // Some chips accept only Le 28, others only Le 00. After 6700 the challenge is no longer valid.
+            if le < 256 || refusal.value == 0x6700 { le = BasicAccessControl.messageLength + 256 - le }
         }
-        return nil
+    }
+
+    /// Whether a chip that answers so to EXTERNAL AUTHENTICATE refuses the value. Some chips have another status word for
+    /// that than the usual ones: it comes each time, and is not about the command itself.
+    private static func isAboutKey(_ status: StatusWord, isRepeated: Bool) -> Bool {
+        let isUsual = status.sw1 == 0x63 || [0x6982, 0x6985, 0x6A80, 0x6A88].contains(status.value)
+        let isOfCommand = [0x67, 0x6B, 0x6C, 0x6D, 0x6E].contains(status.sw1) || status.value == 0x6A86
+        return isUsual || isRepeated && !isOfCommand
     }
 
     /// Proves to the chip that the terminal knows the zone.

@@ -14,8 +14,8 @@ package enum DocumentError: Error, Sendable, Equatable {
     case accessUnsupported
     /// PACE failed, though not for the password. BAC is not tried, since somebody in between may have broken PACE.
     case accessRefused(String)
-    /// The chip refused to begin BAC, perhaps because it has none.
-    case challengeRefused(StatusWord)
+    /// The chip refused BAC, though not for the password; perhaps because it has none.
+    case basicAccessRefused(StatusWord)
     /// A file is refused with this status word.
     case refused(DocumentFile, StatusWord)
     /// The content of a file is wrong.
@@ -27,7 +27,7 @@ package enum DocumentError: Error, Sendable, Equatable {
     var isOfFile: Bool {
         switch self {
         case .refused, .malformed: true
-        case .card, .notADocument, .wrongPassword, .accessUnsupported, .accessRefused, .challengeRefused,
+        case .card, .notADocument, .wrongPassword, .accessUnsupported, .accessRefused, .basicAccessRefused,
             .protocolViolation:
             false
         }
@@ -37,7 +37,7 @@ package enum DocumentError: Error, Sendable, Equatable {
     var isOfAnswer: Bool {
         switch self {
         case .card(.mute), .card(.other), .protocolViolation: true
-        case .card, .notADocument, .wrongPassword, .accessUnsupported, .accessRefused, .challengeRefused, .refused,
+        case .card, .notADocument, .wrongPassword, .accessUnsupported, .accessRefused, .basicAccessRefused, .refused,
             .malformed:
             false
         }
@@ -46,7 +46,7 @@ package enum DocumentError: Error, Sendable, Equatable {
     /// Whether one disturbed answer may be the cause, so that the document is to be read once more.
     package var mayBeDisturbance: Bool {
         switch self {
-        case .card(.mute), .card(.other), .notADocument, .accessRefused, .challengeRefused, .refused, .malformed,
+        case .card(.mute), .card(.other), .notADocument, .accessRefused, .basicAccessRefused, .refused, .malformed,
             .protocolViolation:
             true
         case .card, .wrongPassword, .accessUnsupported: false

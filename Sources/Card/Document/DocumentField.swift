@@ -3,31 +3,30 @@ import Text
 
 /// Texts and dates of data groups. ICAO 9303-10 4.7.11.
 package enum DocumentField {
-    /// Reads UTF-8, or Latin-1 as old documents have it. Control characters become spaces.
-    package static func decode(_ bytes: [UInt8]) -> String {
+    /// Reads UTF-8, or Latin-1 as old documents have it. Control characters become spaces. UTF-8 that cannot be compared,
+    /// which no issuer writes, is read as Latin-1, too.
+    package static func decode(_ bytes: some Sequence<UInt8>) -> String {
         let clean = bytes.map { $0 < 0x20 || $0 == 0x7F ? 0x20 : $0 }
-        if let text = String(validating: clean, as: UTF8.self) { return text }
+        if let text = String(validating: clean, as: UTF8.self), text.isComparable { return text }
         return String(String.UnicodeScalarView(clean.map { Unicode.Scalar($0) }))
     }
 
     /// Splits a text at its fillers: the parts of an address, of a place.
-    package static func parts(_ bytes: [UInt8]) -> [String] {
-        bytes.split(separator: UInt8(ascii: "<")).map { decode(Array($0)) }.filter { !$0.isEmpty }
+    package static func parts(_ bytes: some Collection<UInt8>) -> [String] {
+        bytes.split(separator: UInt8(ascii: "<")).map { decode($0) }
     }
 
     /// A name: two fillers stand between surname and given names, one stands for a space.
     package static func name(_ bytes: [UInt8]) -> String {
-        var words: [String] = []
-        var rest = decode(bytes)[...]
-        while let range = rest.firstRange(of: "<<") {
-            words.append(spaced(rest[..<range.lowerBound]))
-            rest = rest[range.upperBound...]
+        var names: [[String]] = []
+        var rest = bytes[...]
+        while let place = rest.firstPlace(of: "<<".utf8) {
+            names.append(parts(rest[..<place]))
+            rest = rest[(place + 2)...]
         }
-        words.append(spaced(rest))
-        return words.filter { !$0.isEmpty }.joined(separator: ", ")
+        names.append(parts(rest))
+        return names.filter { !$0.isEmpty }.map { $0.joined(separator: " ") }.joined(separator: ", ")
     }
-
-    private static func spaced(_ text: Substring) -> String { text.split(separator: "<").joined(separator: " ") }
 
     /// A date as YYYY-MM-DD: four bytes of BCD, or eight digits; nil for other bytes, and for a day that no calendar has.
     /// Unknown parts are 00.

@@ -78,6 +78,10 @@ package struct DocumentReading: Sendable {
     private(set) var retries: Set<Doubt> = []
     /// Whether EF.SOD was read to its end.
     private var isObjectRead = false
+    /// Whether the document was taken out, so that another one may be there now.
+    private var mayBeAnother = false
+    /// Whether the last run has dropped what there was, because the document that came back is not known to be the same.
+    package private(set) var hasBegunAnew = false
 
     /// - Parameters:
     ///   - groups: the data groups that the client asked for; 3 and 4 are ignored.
@@ -108,6 +112,7 @@ package struct DocumentReading: Sendable {
         for case .file(let file) in doubts { files[file] = nil }
         doubts = []
         interruptedStep = nil
+        hasBegunAnew = false
         retries = findRetries()
         let isCommonDataLast = retries.contains(.file(.com))
         groups = groups.filter { isFinal(.file(.group($0.key))) }
@@ -138,6 +143,14 @@ package struct DocumentReading: Sendable {
         judgeCardSigner(anchors, at: time)
         checks.addFindings()
         doubts = findDoubts()
+    }
+
+    /// Notes that the document was taken out. What was read of it counts on when the same EF.SOD is read again: the key and
+    /// EF.CardAccess of two documents may be the same.
+    package mutating func wasTakenOut() {
+        mayBeAnother = true
+        interruptedStep = nil
+        failures[.file(.sod)] = nil
     }
 
     /// How far the reading is. The number is bounded. What was disturbed brings it no further.
@@ -213,25 +226,35 @@ package struct DocumentReading: Sendable {
         _ source: Source,
         _ anchors: DocumentAnchors
     ) async throws(DocumentError) {
-        let wasRead = isObjectRead
         let isTried = !isFinal(.file(.sod))
-        var file = files[.sod] ?? []
+        let old = files[.sod]
+        var file = old ?? []
+        var isRead = isObjectRead
         if isTried {
             do throws(DocumentError) {
                 // A signature and a certificate are never shorter.
                 file = try await source.read(.sod, known: 512)
-                isObjectRead = true
+                isRead = true
             } catch {
-                guard error.isOfFile else { throw interrupted(in: .file(.sod), by: error) }
+                guard error.isOfFile else {
+                    if mayBeAnother, error.isOfAnswer { forget() }
+                    throw interrupted(in: .file(.sod), by: error)
+                }
                 file = await source.chip.partial[.sod] ?? []
-                isObjectRead = false
+                isRead = false
             }
         }
-        // This is another document, so nothing of the old one is used.
-        if let old = files[.sod], old != file, wasRead || isObjectRead { forget() }
-        if isTried, !isObjectRead {
+        // Nothing of another document is used. One that was taken out is the same only if its whole EF.SOD is.
+        let isOther =
+            mayBeAnother
+            ? !isObjectRead || !isRead || old != file : old != nil && old != file && (isObjectRead || isRead)
+        if isOther { forget() }
+        mayBeAnother = false
+        let wasRead = isObjectRead
+        isObjectRead = isRead
+        if isTried, !isRead {
             fail(.file(.sod))
-        } else if isObjectRead, !wasRead {
+        } else if isRead, !wasRead {
             // Only now it is known which groups the document has.
             groups = [:]
             failures = failures.filter { step in
@@ -254,13 +277,15 @@ package struct DocumentReading: Sendable {
     }
 
     private mutating func forget() {
-        files = [:]
-        zone = nil
+        wipe()
         groups = [:]
         failures = [:]
         disturbances = []
         retries = []
         checks.chip.runs = []
+        isObjectRead = false
+        hasBegunAnew = mayBeAnother
+        mayBeAnother = false
     }
 
     private mutating func readGroups(_ source: Source) async throws(DocumentError) {
@@ -286,7 +311,7 @@ package struct DocumentReading: Sendable {
             switch error {
             case .refused: groups[group] = .refused
             case .malformed: groups[group] = .malformed
-            case .card, .notADocument, .wrongPassword, .accessUnsupported, .accessRefused, .challengeRefused,
+            case .card, .notADocument, .wrongPassword, .accessUnsupported, .accessRefused, .basicAccessRefused,
                 .protocolViolation:
                 throw interrupted(in: .file(file), by: error)
             }

@@ -54,9 +54,9 @@ package struct DeviceResponse: Sendable {
         }
         var documents: [Document] = []
         for entry in list {
-            guard let docType = entry["docType"]?.text, let issuerSigned = entry["issuerSigned"],
+            guard let docType = entry["docType"]?.name, let issuerSigned = entry["issuerSigned"],
                 issuerSigned.kind == .map, let deviceSigned = entry["deviceSigned"], deviceSigned.kind == .map
-            else { throw .malformed("a document of the response lacks a part") }
+            else { throw .malformed("a part of a document of the response is missing or malformed") }
             guard !documents.contains(where: { $0.docType == docType }) else {
                 throw .malformed("the response has a document twice")
             }

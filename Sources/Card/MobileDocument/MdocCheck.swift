@@ -189,7 +189,7 @@ package struct MdocCheck: Sendable {
             return []
         }
         for (name, list) in spaces {
-            guard let namespace = name.text, let items = list.array else {
+            guard let namespace = name.name, let items = list.array else {
                 fault = fault ?? .malformed
                 continue
             }
@@ -223,7 +223,7 @@ package struct MdocCheck: Sendable {
         _ digest: DigestAlgorithm
     ) -> Result<MdocResult.Element, ItemFault> {
         guard let content = try? item.embedded(), let id = content["digestID"]?.unsigned,
-            let name = content["elementIdentifier"]?.text, let value = content["elementValue"],
+            let name = content["elementIdentifier"]?.name, let value = content["elementValue"],
             let random = content["random"], random.kind == .bytes,
             random.secret?.count ?? 0 >= Self.minimumRandom
         else { return .failure(ItemFault(reason: .malformed)) }
@@ -322,11 +322,11 @@ package struct MdocCheck: Sendable {
         guard let spaces = spaces.map else { throw .malformed("the namespaces of the phone are no map") }
         var elements: [MdocResult.Element] = []
         for (name, list) in spaces {
-            guard let namespace = name.text, let list = list.map else {
+            guard let namespace = name.name, let list = list.map else {
                 throw .malformed("a namespace of the phone is no map")
             }
             for (key, value) in list {
-                guard let element = key.text else { throw .malformed("the name of an element is no text") }
+                guard let element = key.name else { throw .malformed("the name of an element is no text, or too long") }
                 elements.append(.init(namespace: namespace, name: element, value: value, isOfDevice: true))
             }
         }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import Text
 
 /// Mobile documents (ISO/IEC 18013-5) without input or output: a reader, and what a phone in software needs.
 ///
@@ -21,6 +22,9 @@
 /// `TNEPService.encoding`, `MdocSession(phone:…)`, `DeviceRequest.Received`, `session.message`, `binding.macKey(of:)`,
 /// `COSEMessage.sign` and `COSEMessage.mac`.
 package enum MobileDocument {
+    /// The bytes of the longest name of a document type, a namespace or an element that can be asked for.
+    package static let maximumName = 255
+
     /// The names of known documents and of the namespace in which each has `age_over_NN`. ISO/IEC 18013-5, 7.1;
     /// EU age verification blueprint; EUDI PID rulebook; ISO/IEC 23220-2.
     package static let agesByDocType: [(docType: String, namespace: String)] = [
@@ -42,4 +46,10 @@ package enum MobileDocument {
             }
         )
     }
+}
+
+extension CBOR {
+    /// A name of a document type, a namespace or an element. Nobody has asked for a longer one, and each item of a
+    /// response is compared with many.
+    var name: String? { text.flatMap { $0.utf8.count <= MobileDocument.maximumName ? $0 : nil } }
 }

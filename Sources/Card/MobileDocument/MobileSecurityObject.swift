@@ -47,11 +47,11 @@ struct MobileSecurityObject {
     init(_ item: CBOR) throws(Malformed) {
         guard item.kind == .map, let version = item["version"]?.text, let digest = item["digestAlgorithm"]?.text,
             let spaces = item["valueDigests"]?.map, let key = item["deviceKeyInfo"]?["deviceKey"],
-            let docType = item["docType"]?.text, let validity = item["validityInfo"],
+            let docType = item["docType"]?.name, let validity = item["validityInfo"],
             let signed = validity["signed"].flatMap(MdocDate.seconds),
             let validFrom = validity["validFrom"].flatMap(MdocDate.seconds),
             let validUntil = validity["validUntil"].flatMap(MdocDate.seconds)
-        else { throw Malformed("the signed object of the document lacks a member") }
+        else { throw Malformed("a member of the signed object of the document is missing or malformed") }
         do throws(MdocProblem) {
             _ = try MdocVersion.minor(version)
             isKnownVersion = true
@@ -62,7 +62,7 @@ struct MobileSecurityObject {
         self.digest = Self.digests[digest]
         var hashes: [String: [UInt64: [UInt8]]] = [:]
         for (name, entries) in spaces {
-            guard let name = name.text, let entries = entries.map else { throw Malformed("hashes are no map") }
+            guard let name = name.name, let entries = entries.map else { throw Malformed("hashes are no map") }
             var ofSpace: [UInt64: [UInt8]] = [:]
             for (id, hash) in entries {
                 guard let id = id.unsigned, let hash = hash.bytes else { throw Malformed("a hash is no byte string") }
@@ -77,10 +77,10 @@ struct MobileSecurityObject {
         self.validFrom = validFrom
         self.validUntil = validUntil
         let authorizations = item["deviceKeyInfo"]?["keyAuthorizations"]
-        authorizedNamespaces = Set(authorizations?["nameSpaces"]?.array?.compactMap(\.text) ?? [])
+        authorizedNamespaces = Set(authorizations?["nameSpaces"]?.array?.compactMap(\.name) ?? [])
         var elements: [String: Set<String>] = [:]
         for (name, list) in authorizations?["dataElements"]?.map ?? [] {
-            if let name = name.text { elements[name] = Set(list.array?.compactMap(\.text) ?? []) }
+            if let name = name.name { elements[name] = Set(list.array?.compactMap(\.name) ?? []) }
         }
         authorizedElements = elements
         var statuses: [Status] = []

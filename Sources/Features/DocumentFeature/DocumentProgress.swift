@@ -108,13 +108,13 @@ extension Failure {
                 details: status(sw)
             )
         case .accessUnsupported: self = .accessUnsupported(kind, policy)
-        case .challengeRefused(let sw) where DocumentChip.meansNoBAC(sw):
+        case .basicAccessRefused(let sw) where DocumentChip.meansNoBAC(sw):
             self = .accessUnsupported(kind, policy)
             self.details = status(sw)
         case .accessRefused(let words):
             self.init(.init("AccessRefused"), "PACE has failed, and BAC is not tried after it", cause: words)
-        case .challengeRefused(let sw):
-            self.init(.init("CardError"), "The document refuses to begin BAC with \(sw)", details: status(sw))
+        case .basicAccessRefused(let sw):
+            self.init(.init("CardError"), "The document refuses BAC with \(sw)", details: status(sw))
         case .refused(let file, let sw):
             self.init(.init("CardError"), "The document refuses \(file) with \(sw)", details: status(sw))
         case .malformed(let file):

@@ -47,17 +47,27 @@ struct DocumentRequest {
     /// The authorities, which are read while the client is asked.
     private let anchors: Task<DocumentAnchors, Never>
     private var reading: DocumentReading
+    /// What has happened to the document of `reading`.
+    private var tries = Tries()
     private var reader = ""
     private var next = NextAccess.asks(refused: nil)
-    /// What has failed once. What fails twice counts.
-    private var doubts: Set<DocumentReading.Doubt> = []
-    private var failures: [DocumentError] = []
-    /// How often the chip may still be reset, unless a reading gets further.
-    private var resets = maximumResets
-    /// How often the chip gave no answer of its own in a step since the reading got further.
-    private var interruptions = 0
-    /// How far the reading has got.
-    private var furthest = 0
+
+    /// What one document has taken of its tries.
+    private struct Tries {
+        static let maximumResets = 8
+        /// How many failures of a reading may be disturbances; of steps without progress, too.
+        static let maximumFailures = 3
+
+        /// What has failed once. What fails twice counts.
+        var doubts: Set<DocumentReading.Doubt> = []
+        var failures: [DocumentError] = []
+        /// How often the chip may still be reset, unless a reading gets further.
+        var resets = maximumResets
+        /// How often the chip gave no answer of its own in a step since the reading got further.
+        var interruptions = 0
+        /// How far the reading has got.
+        var furthest = 0
+    }
 
     /// How the next card is opened.
     private enum NextAccess {
@@ -70,11 +80,16 @@ struct DocumentRequest {
     /// What is known of a chip after its reset.
     private struct KnownChip {
         let key: AccessKey
-        /// Whether the chip has accepted the key.
-        let isAccepted: Bool
+        let insertion: Insertion
+        let abilities: ReadAbilities
+        /// nil: no chip has accepted the key yet.
+        let acceptance: Acceptance?
+    }
+
+    /// Which chip has accepted a key.
+    private struct Acceptance {
         let insertion: Insertion
         let cardAccess: [UInt8]?
-        let abilities: ReadAbilities
     }
 
     /// `position` hears whether the document lies well: it does when a run brings something new.
@@ -118,30 +133,31 @@ struct DocumentRequest {
     /// - Throws: `.cardLost` when the document has left, and when it is to be reset: before the next value, since some
     ///   chips need that, and before what was disturbed is done once more.
     func read(_ document: OpenDocument) async throws(Failure) {
-        guard let offer = document.offer else { throw .notADocument }
+        // A disturbed answer may hide the application of documents.
+        guard let offer = document.offer else { throw mayGoOn(after: .notADocument) ? .cardLost : .notADocument }
         reader = document.lease.reader.name
         let previous = next
         next = .asks(refused: nil)
         switch previous {
         case .goesOn(let known):
             let chip = makeChip(document, offer, known.key, known.abilities)
-            if try await isSame(chip, document, known) {
-                return try await run(chip, known.key, document, isKnown: known.isAccepted)
-            }
-            // Another document is read from its beginning.
-            reading.wipe()
-            reading = DocumentReading(groups: request.groups)
-            doubts = []
-            failures = []
-            interruptions = 0
-            furthest = 0
+            if try await isSame(chip, document, known) { return try await run(chip, known.key, document, known) }
             try await ask(document, offer, refused: nil)
         case .asks(let refused):
             try await ask(document, offer, refused: refused)
         }
     }
 
+    /// Forgets the document before: the next one is read from its beginning.
+    private func startOver() {
+        reading.wipe()
+        reading = DocumentReading(groups: request.groups)
+        tries = Tries()
+    }
+
+    /// Asks for the key of a document of which nothing is known.
     private func ask(_ document: OpenDocument, _ offer: DocumentOffer, refused: AccessKey.Kind?) async throws(Failure) {
+        startOver()
         let key: AccessKey
         if let given = request.key {
             key = given
@@ -157,7 +173,7 @@ struct DocumentRequest {
             usesExtendedLength: document.lease.reader.description.hasExtendedLength,
             answerToReset: document.lease.answerToReset
         )
-        try await run(makeChip(document, offer, key, abilities), key, document, isKnown: false)
+        try await run(makeChip(document, offer, key, abilities), key, document, nil)
     }
 
     /// Whether the card is still, or again, the one that is known: it was not taken out, or its chip has accepted the key
@@ -168,13 +184,17 @@ struct DocumentRequest {
         _ known: KnownChip
     ) async throws(Failure) -> Bool {
         if document.lease.insertion == known.insertion { return true }
-        guard known.isAccepted else { return false }
+        guard let acceptance = known.acceptance else { return false }
+        reading.wasTakenOut()
         do throws(DocumentError) {
             try await chip.probe()
         } catch {
-            throw failure(error, known.key)
+            guard mayGoOn(after: error) else { throw failure(error, known.key) }
+            // Nobody knows yet whether the card is the same.
+            next = .goesOn(known)
+            throw .cardLost
         }
-        return await chip.cardAccess == known.cardAccess
+        return await chip.cardAccess == acceptance.cardAccess
     }
 
     private func makeChip(
@@ -192,12 +212,13 @@ struct DocumentRequest {
         )
     }
 
-    /// Reads and checks. What was read before the document has left stays. `isKnown`: a chip has accepted the key before.
+    /// Reads and checks. What was read before the document has left stays.
+    /// `known`: what is known of the chip; nil before the first use of a key.
     private func run(
         _ chip: DocumentChip,
         _ key: AccessKey,
         _ document: OpenDocument,
-        isKnown: Bool
+        _ known: KnownChip?
     ) async throws(Failure) {
         workflow.workBegins()
         // The folder may have hundreds of files.
@@ -210,26 +231,25 @@ struct DocumentRequest {
         do throws(DocumentError) {
             try await copy.run(chip, key: key, anchors: anchors, at: time, progress: progress.report)
             keep(copy)
-            guard !copy.doubts.isSubset(of: doubts), resets > 0 else { return }
-            doubts.formUnion(copy.doubts)
+            guard !copy.doubts.isSubset(of: tries.doubts), tries.resets > 0 else { return }
+            tries.doubts.formUnion(copy.doubts)
             throw .card(.reset)
         } catch {
             keep(copy)
-            try await stop(error, chip, key, document, isKnown: isKnown)
+            try await stop(error, chip, key, document, known)
         }
     }
 
     /// Keeps what a run has read. A chip may need a reset after each step, so one that gets further may be reset again.
     private func keep(_ copy: DocumentReading) {
         reading = copy
-        guard copy.steps > furthest else { return }
-        furthest = copy.steps
+        if copy.hasBegunAnew { tries = Tries() }
+        guard copy.steps > tries.furthest else { return }
+        tries.furthest = copy.steps
         position(true)
-        resets = Self.maximumResets
-        interruptions = 0
+        tries.resets = Tries.maximumResets
+        tries.interruptions = 0
     }
-
-    private static let maximumResets = 8
 
     /// Decides how a reading that has ended early goes on.
     private func stop(
@@ -237,56 +257,51 @@ struct DocumentRequest {
         _ chip: DocumentChip,
         _ key: AccessKey,
         _ document: OpenDocument,
-        isKnown: Bool
+        _ known: KnownChip?
     ) async throws(Failure) {
-        let isAccepted = await chip.access != nil
-        switch error {
-        case .wrongPassword where !isAccepted:
+        let insertion = document.lease.insertion
+        var acceptance = known?.acceptance
+        if await chip.access != nil { acceptance = Acceptance(insertion: insertion, cardAccess: await chip.cardAccess) }
+        // Whether the chip has taken the key since it was put here.
+        let isAccepted = acceptance?.insertion == insertion
+        if case .wrongPassword = error, !isAccepted {
             // A document that has come back, and has another key after all, is another one.
-            if isKnown {
-                reading.wipe()
-                reading = DocumentReading(groups: request.groups)
-            } else if request.key != nil {
-                throw failure(error, key)
-            } else {
+            if acceptance == nil {
+                guard request.key == nil else { throw failure(error, key) }
                 next = .asks(refused: key.kind)
             }
             throw .cardLost
-        case .card(.removed):
-            position(false)
-            if isAccepted { await goOn(chip, key, document) }
-        case .card(.reset), .wrongPassword:
-            guard resets > 0 else { break }
-            resets -= 1
-            await goOn(chip, key, document)
-            // Releasing the card resets it, and the dialogue takes it again.
-            throw .cardLost
-        case _ where reading.interruptedStep != nil && interruptions < Self.maximumFailures:
-            interruptions += 1
-            await goOn(chip, key, document)
-            throw .cardLost
-        case _ where error.mayBeDisturbance && !failures.contains(error) && failures.count < Self.maximumFailures:
-            failures.append(error)
-            await goOn(chip, key, document)
-            throw .cardLost
-        default: break
         }
-        throw failure(error, key)
+        guard mayGoOn(after: error) else { throw failure(error, key) }
+        if case .card(.removed) = error, !isAccepted {
+            // The document that took the key before may come back.
+            if let known, acceptance != nil { next = .goesOn(known) }
+        } else {
+            next = .goesOn(
+                KnownChip(key: key, insertion: insertion, abilities: await chip.abilities, acceptance: acceptance)
+            )
+        }
+        // Releasing the card resets it, and the dialogue takes it again.
+        throw .cardLost
     }
 
-    /// How many failures of a reading may be disturbances; of steps without progress, too.
-    private static let maximumFailures = 3
-
-    private func goOn(_ chip: DocumentChip, _ key: AccessKey, _ document: OpenDocument) async {
-        next = .goesOn(
-            KnownChip(
-                key: key,
-                isAccepted: await chip.access != nil,
-                insertion: document.lease.insertion,
-                cardAccess: await chip.cardAccess,
-                abilities: await chip.abilities
-            )
-        )
+    /// Counts the end of a reading.
+    /// - Returns: whether the document may be read once more.
+    private func mayGoOn(after error: DocumentError) -> Bool {
+        switch error {
+        case .card(.removed):
+            position(false)
+        case .card(.reset), .wrongPassword:
+            guard tries.resets > 0 else { return false }
+            tries.resets -= 1
+        case _ where reading.interruptedStep != nil && tries.interruptions < Tries.maximumFailures:
+            tries.interruptions += 1
+        default:
+            let isNew = !tries.failures.contains(error) && tries.failures.count < Tries.maximumFailures
+            guard error.mayBeDisturbance, isNew else { return false }
+            tries.failures.append(error)
+        }
+        return true
     }
 
     private func failure(_ error: DocumentError, _ key: AccessKey) -> Failure {

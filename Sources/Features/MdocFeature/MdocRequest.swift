@@ -18,7 +18,7 @@ struct MdocRequest {
     private static let documentCounts = 1...16
     private static let namespaceCounts = 1...16
     private static let elementCounts = 1...128
-    private static let nameCounts = 1...255
+    private static let nameCounts = 1...MobileDocument.maximumName
 
     /// The age of `ageOver`; nil: `documents` says what is asked for.
     let ageOver: Int?

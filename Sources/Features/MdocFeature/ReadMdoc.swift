@@ -445,6 +445,8 @@ import Text
             progress.report(.waitingForHolder)
             let progress = progress
             received = try await transport.receive { progress.received($0) }
+            // The holder has answered in time, however long the check of the answer takes.
+            alarm.cancel()
         } catch {
             guard case .notNow = error, refusal == nil else { throw Failure(error) }
             refusal = Failure(error)

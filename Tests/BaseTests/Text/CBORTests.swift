@@ -76,6 +76,22 @@ import Text
         refuses([0x85] + (0..<5).flatMap { _ in [0x83, 0, 0, 0] as [UInt8] }, "items")
     }
 
+    @Test("a text with an endless run of combining marks is refused, as a value and as a key, also in parts")
+    func marks() throws {
+        func text(_ count: Int) -> CBORValue { .text("a" + String(repeating: "\u{301}", count: count)) }
+        func inParts(_ count: Int) -> CBORValue {
+            .encoded([0x7F] + text(count).encoding + CBORValue.text("\u{323}\u{301}").encoding + [0xFF])
+        }
+        for value in [text(255), inParts(253), .text(String(repeating: "e\u{301}", count: 10_000))] {
+            #expect(throws: Never.self) { try CBOR(value.encoding) }
+        }
+        for value in [text(256), inParts(254), [text(256)], .map([(text(256), 1)]), .tag(0, text(256))] as [CBORValue] {
+            let fault = #expect(throws: Malformed.self) { try CBOR(value.encoding) }
+            #expect(fault?.text == "a text has too many combining marks in a row")
+        }
+        #expect(throws: Malformed.self) { try CBOR(CBORValue.embedded(text(256)).encoding).embedded() }
+    }
+
     @Test("100 000 arrays in one another are refused, and not recursed into")
     func deep() {
         let fault = #expect(throws: Malformed.self) { try CBOR([UInt8](repeating: 0x81, count: 100_000)) }

@@ -63,7 +63,18 @@ struct DataGroupTests {
         #expect(DocumentField.decode([0x4D, 0xFC, 0x6C, 0x6C, 0x65, 0x72]) == "Müller")
         #expect(DocumentField.decode(Array("Müller".utf8)) == "Müller")
         #expect(DocumentField.decode([0x41, 0x00, 0x0A, 0x42]) == "A  B")
+        let marks = DocumentField.decode(String(repeating: "\u{323}\u{301}", count: 1000).utf8)
+        #expect(marks.unicodeScalars.count == 4000 && marks.isComparable)
     }
+
+    @Test(
+        "a name is divided at its fillers",
+        arguments: [
+            ("ERIKSSON<<ANNA<MARIA", "ERIKSSON, ANNA MARIA"), ("ERIKSSON", "ERIKSSON"), ("<<ANNA<<", "ANNA"),
+            ("VAN<DER<MÜLLER<<A<<B", "VAN DER MÜLLER, A, B"), ("A<<<B", "A, B"), ("<", ""), ("", ""),
+        ]
+    )
+    func names(field: String, name: String) { #expect(DocumentField.name(Array(field.utf8)) == name) }
 
     @Test("dates are read in both forms, and nothing else is a date")
     func dates() {

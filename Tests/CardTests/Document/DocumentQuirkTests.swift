@@ -72,6 +72,51 @@ struct DocumentQuirkTests {
         await #expect(throws: expected) { try await test.run() }
     }
 
+    /// A document with BAC that answers to EXTERNAL AUTHENTICATE with these status words, one after another, and goes on with
+    /// the last one if there is no `end`.
+    private func refusing(_ statuses: [UInt16], end: Bool) throws -> TestReading {
+        let count = Mutex(0)
+        return try TestReading(
+            try DocumentCatalogue.shared.document("bac-td3"),
+            groups: [1],
+            forge: { _, command, answer in
+                guard command.ins == 0x82 else { return answer }
+                let number = count.withLock { count in
+                    count += 1
+                    return count - 1
+                }
+                if end, number >= statuses.count { return answer }
+                return ResponseAPDU(StatusWord(statuses[min(number, statuses.count - 1)]))
+            }
+        )
+    }
+
+    @Test(
+        "one status word that is not about the value does not make a key wrong",
+        arguments: [0x6F00, 0x6D00, 0x6700] as [UInt16]
+    )
+    func refusedOnce(status: UInt16) async throws {
+        for statuses in [[status], [0x6700, status]] {
+            var test = try refusing(statuses, end: true)
+            try await test.run()
+            #expect(test.reading.access?.method == .bac)
+        }
+    }
+
+    @Test(
+        "a chip that refuses the command is not said to refuse the key",
+        arguments: [
+            ([0x6700], .basicAccessRefused(StatusWord(0x6700))), ([0x6D00], .basicAccessRefused(StatusWord(0x6D00))),
+            ([0x6700, 0x6D00], .basicAccessRefused(StatusWord(0x6D00))),
+            ([0x6700, 0x6F00], .wrongPassword(StatusWord(0x6F00))),
+            ([0x6700, 0x6300], .wrongPassword(StatusWord(0x6300))),
+        ] as [([UInt16], DocumentError)]
+    )
+    func refusedCommand(statuses: [UInt16], error: DocumentError) async throws {
+        var test = try refusing(statuses, end: false)
+        await #expect(throws: error) { try await test.run() }
+    }
+
     @Test("a file above 32 KiB is read with the odd instruction", arguments: [false, true])
     func large(extended: Bool) async throws {
         let entry = try DocumentCatalogue.shared.document("large")
@@ -352,6 +397,68 @@ struct DocumentQuirkTests {
         )
         let ours = try ChipAuthenticationV1.agree(.integers(reader), with: choice.key, cipher: .aes128)
         #expect((bytes(ours.encryption) == bytes(theirs.encryption)) == !isClone)
+    }
+
+    @Test("what was read before a document was taken out counts only if the next one has the same EF.SOD")
+    func takenOut() async throws {
+        // Both have the same key, and no EF.CardAccess.
+        let (entry, other) = (try Self.document("bac-aa-rsa"), try Self.document("bac-td3"))
+        func next(
+            _ reading: DocumentReading,
+            _ entry: DocumentCatalogue.Entry,
+            forge: @escaping VirtualChannel.Forgery = { _, _, answer in answer }
+        ) throws -> TestReading {
+            var test = try TestReading(entry, forge: forge)
+            test.reading = reading
+            return test
+        }
+        var whole = try TestReading(entry, groups: [1, 2])
+        try await whole.run()
+        whole.reading.wasTakenOut()
+
+        var same = try next(whole.reading, entry)
+        try await same.run()
+        #expect(!same.reading.hasBegunAnew)
+        #expect(same.reading.checks.verdict == .genuine)
+        #expect(await !same.channel.log.contains { $0.ins == 0xB0 && $0.p1 == 0x82 })
+
+        var swapped = try next(whole.reading, other)
+        try await swapped.run()
+        #expect(swapped.reading.hasBegunAnew)
+        #expect(swapped.reading.files[.group(2)] == other.files["DG2"])
+        #expect(swapped.reading.checks.hashes.result == .passed)
+
+        // The EF.SOD of the next document is disturbed, and left out.
+        var reading = whole.reading
+        for _ in 0..<2 {
+            var disturbed = try next(reading, other) { _, command, answer in
+                var answer = answer
+                if command.ins == 0xB0, command.p1 == 0x9D, let last = answer.data.indices.last {
+                    answer.data[last] ^= 1
+                }
+                return answer
+            }
+            await #expect(throws: DocumentError.self) { try await disturbed.run() }
+            reading = disturbed.reading
+            #expect(reading.files.isEmpty)
+        }
+        var left = try next(reading, other)
+        try await left.run()
+        #expect(left.reading.files[.group(1)] == other.files["DG1"])
+        #expect(left.reading.checks.signature.reason == .disturbed)
+
+        // EF.SOD was refused, so nobody can say whether the document is the same.
+        var refused = try TestReading(entry, groups: [1, 2], change: { $0.files["SOD"] = nil })
+        try await refused.run()
+        refused.reading.wasTakenOut()
+        var found = try next(refused.reading, other)
+        try await found.run()
+        #expect(found.reading.hasBegunAnew)
+        #expect(found.reading.checks.hashes.result == .passed)
+    }
+
+    private static func document(_ name: String) throws -> DocumentCatalogue.Entry {
+        try DocumentCatalogue.shared.document(name)
     }
 
     @Test("a card that leaves is a lost card at every command, and the reading goes on with what it has")

@@ -224,7 +224,7 @@ struct OddDocumentTests {
             entry,
             forge: { _, command, answer in command.ins == 0x84 ? ResponseAPDU(StatusWord(UInt16(status))) : answer }
         )
-        await #expect(throws: DocumentError.challengeRefused(StatusWord(UInt16(status)))) { try await test.run() }
+        await #expect(throws: DocumentError.basicAccessRefused(StatusWord(UInt16(status)))) { try await test.run() }
         #expect(DocumentChip.meansNoBAC(StatusWord(UInt16(status))) == (status == 0x6D00))
     }
 

@@ -37,7 +37,8 @@ import VirtualTaps
             readers: Int = 1,
             isTrusted: Bool = true,
             identities: [String: DeviceRequest.Identity] = [:],
-            permissions: Permissions = .all
+            permissions: Permissions = .all,
+            authorities: @escaping MdocFeature.Authorities = { _ in MdocAuthorities() }
         ) async throws {
             let phones = phones
             server = try await TestServer(
@@ -49,7 +50,7 @@ import VirtualTaps
                         CredentialFeature($0, PKOCSite(), [TagTapReader()]),
                         MdocFeature(
                             $0,
-                            authorities: { _ in MdocAuthorities() },
+                            authorities: authorities,
                             identities: identities,
                             virtualAuthority: { isTrusted ? try? phones.issuer().certificate : nil },
                             second: second
@@ -510,6 +511,17 @@ import VirtualTaps
         _ = await other.begin()
         await other.tap()
         #expect(await other.client.next("MDOC")?["verdict"] == .string("genuine"))
+    }
+
+    @Test("the time of the holder ends with the answer, however long its check takes")
+    func slowCheck() async throws {
+        // As long as the holder has, from a later moment on.
+        let stage = try await Stage(second: 300) { _ in
+            await Loop.sleep(milliseconds: 3000)
+            return MdocAuthorities()
+        }
+        let end = await stage.read("", #"{"cmd":"RUN_READ_MDOC","ageOver":18,"timeout":10}"#)
+        #expect(end?["verdict"] == .string("genuine"), "\(String(describing: end))")
     }
 
     // MARK: Others who read cards

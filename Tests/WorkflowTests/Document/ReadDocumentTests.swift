@@ -435,19 +435,162 @@ let zoneLines =
         #expect(document?["portrait"] == nil)
     }
 
-    @Test("an eID card stays an eID card, and its document is read when it is asked for")
-    func onEIDCard() async throws {
+    /// What happens at EXTERNAL AUTHENTICATE.
+    private enum Accident {
+        case none, mute
+        /// The document is taken out, and the next one can be put on the reader.
+        case leaves
+        /// So, at the first command after it.
+        case leavesAfter
+    }
+
+    /// Replaces the document of the fixture by documents without PACE, one after another. `accidents`: what happens at the
+    /// first commands EXTERNAL AUTHENTICATE.
+    private static func play(
+        _ fixture: Fixture,
+        _ documents: [VirtualDocumentDescription],
+        _ accidents: [Accident]
+    ) throws {
+        struct State {
+            var document = 0
+            var proofs = 0
+            var leaves = false
+        }
+        let cards = try documents.map { try $0.makeCard() }
+        let state = Mutex(State())
+        fixture.backend.onConnect { [backend = fixture.backend] _ throws(CardError) in
+            let card = cards[state.withLock { $0.document }]
+            return ScriptedConnection { command throws(CardError) in
+                let accident = state.withLock { state -> Accident in
+                    guard command.ins == 0x82 || state.leaves else { return .none }
+                    let accident =
+                        state.leaves ? .leaves : state.proofs < accidents.count ? accidents[state.proofs] : .none
+                    state.proofs += state.leaves ? 0 : 1
+                    state.leaves = accident == .leavesAfter
+                    state.document += accident == .leaves ? 1 : 0
+                    return accident
+                }
+                if accident == .mute { throw .mute }
+                if accident == .leaves {
+                    backend.withdraw(from: "Desk")
+                    throw .removed
+                }
+                return try await card.answer(command)
+            } disconnect: { reset in
+                if reset { await card.reset() }
+            }
+        }
+    }
+
+    private static let otherFields = #"{"cmd":"SET_MRZ","number":"X1234567","birth":"1970-01-01","expiry":"300101"}"#
+
+    /// The password of the document that `otherFields` open.
+    private static let otherInformation = MachineReadableZone.information(
+        number: Array("X1234567".utf8),
+        birth: Array("700101".utf8),
+        expiry: Array("300101".utf8)
+    )
+
+    @Test("no data of a document whose EF.SOD was refused are told as those of the next one", arguments: [true, false])
+    func swapped(hasSameKey: Bool) async throws {
+        let client = fixture.client
+        var other = try Self.description("bac-td3-sha1")
+        if !hasSameKey { other.information = Self.otherInformation }
+        // The first one has another name, and leaves when it is to be opened once more for its EF.SOD.
+        var first = try Self.description("bac-td3-sha1")
+        first.files["SOD"] = nil
+        let group = try #require(first.files["DG1"])
+        first.files["DG1"] = Array(String(decoding: group, as: UTF8.self).replacing("ANNA", with: "EVAA").utf8)
+        try Self.play(fixture, [first, other], [.none, .leaves])
+        await fixture.begin(groups: [1, 2])
+        await client.send(#"{"cmd":"SET_MRZ","value":"\#(zoneLines)"}"#)
+        #expect(await client.next("INSERT_CARD", "DOCUMENT")?["msg"] == .string("INSERT_CARD"))
+        fixture.backend.insert(into: "Desk")
+        var document = await client.next("DOCUMENT", "ENTER_MRZ")
+        #expect(document?["msg"] == .string(hasSameKey ? "DOCUMENT" : "ENTER_MRZ"))
+        #expect(document?["error"] == nil)
+        if document?["msg"] == .string("ENTER_MRZ") { document = await client.ask(Self.otherFields, "DOCUMENT") }
+        #expect(document?["document"]?["given"] == .string("ANNA MARIA"), "\(document ?? .null)")
+        #expect(document?["checks"]?["hashes"]?["result"] == .string("passed"))
+        if hasSameKey { #expect(document?["verdict"] == .string("genuineCopyable")) }
+    }
+
+    @Test("what has happened to a document does not count for the next one")
+    func newTries() async throws {
+        let client = fixture.client
+        var other = try Self.description("bac-td3-sha1")
+        other.information = Self.otherInformation
+        // The third time the other document gets the key of the first one.
+        try Self.play(
+            fixture,
+            [try Self.description("bac-td3-sha1"), other],
+            [.mute, .leavesAfter, .none, .mute]
+        )
+        await fixture.begin(groups: [1])
+        await client.send(#"{"cmd":"SET_MRZ","value":"\#(zoneLines)"}"#)
+        #expect(await client.next("INSERT_CARD", "DOCUMENT")?["msg"] == .string("INSERT_CARD"))
+        fixture.backend.insert(into: "Desk")
+        #expect(await client.next("ENTER_MRZ", "DOCUMENT")?["msg"] == .string("ENTER_MRZ"))
+        let document = await client.ask(Self.otherFields, "DOCUMENT", "ENTER_MRZ")
+        #expect(document?["document"]?["given"] == .string("ANNA MARIA"), "\(document ?? .null)")
+    }
+
+    @Test(
+        "a document that comes back and does not answer at once, or leaves again, goes on without a question",
+        arguments: [CardError.mute, .other("disturbed"), .removed]
+    )
+    func disturbedReturn(error: CardError) async throws {
+        let client = fixture.client
+        await fixture.begin(groups: [1, 2])
+        fixture.script.leave(fixture.backend, at: 14)
+        await client.send(#"{"cmd":"SET_MRZ","value":"\#(zoneLines)"}"#)
+        _ = await client.next("INSERT_CARD")
+        let card = try Self.description("pace-gm-bac").makeCard()
+        let connections = Mutex(0)
+        fixture.backend.onConnect { [backend = fixture.backend] _ throws(CardError) in
+            // The recognition has the first one.
+            let isDisturbed = connections.withLock { count in
+                count += 1
+                return count == 2
+            }
+            return ScriptedConnection { command throws(CardError) in
+                guard isDisturbed, command.ins == 0xB0 else { return try await card.answer(command) }
+                if error == .removed { backend.withdraw(from: "Desk") }
+                throw error
+            } disconnect: { reset in
+                if reset { await card.reset() }
+            }
+        }
+        fixture.backend.insert(into: "Desk")
+        var document = await client.next("DOCUMENT", "ENTER_MRZ", "INSERT_CARD")
+        if error == .removed {
+            #expect(document?["msg"] == .string("INSERT_CARD"))
+            fixture.backend.insert(into: "Desk")
+            document = await client.next("DOCUMENT", "ENTER_MRZ")
+        }
+        #expect(document?["msg"] == .string("DOCUMENT"))
+        #expect(document?["verdict"] == .string("genuine"), "\(document ?? .null)")
+    }
+
+    @Test(
+        "an eID card stays an eID card, and its document is read when it is asked for, also after a disturbance",
+        arguments: [false, true]
+    )
+    func onEIDCard(isDisturbed: Bool) async throws {
         let fixture = try await Fixture("pace-only-td1")
         let document = try Self.description("pace-only-td1").makeCard()
         let eid = try VirtualCard()
         // The reading has a connection of its own.
         let connections = Mutex(0)
         fixture.backend.onConnect { _ throws(CardError) in
-            let isFirst = connections.withLock { count in
+            let number = connections.withLock { count in
                 count += 1
-                return count == 1
+                return count
             }
-            return ScriptedConnection(to: isFirst ? eid : document)
+            if isDisturbed, number == 2 {
+                return ScriptedConnection { _ throws(CardError) in ResponseAPDU(StatusWord(0x6A82)) }
+            }
+            return ScriptedConnection(to: number == 1 ? eid : document)
         }
         fixture.backend.insert(into: "Desk")
         let reader = await fixture.client.next("READER")

@@ -4,8 +4,8 @@
 ///
 /// An item is a place in bytes that are kept as they came, because hashes and signatures cover those; they are wiped when
 /// the last item of them is gone. Everything is checked when the bytes are read, so a later access cannot fail for want
-/// of form: no duplicate keys, no bytes after the end, valid UTF-8, and the bounds of `Limits`. An access to a part takes
-/// time for what stands before that part in the same array or map.
+/// of form: no duplicate keys, no bytes after the end, valid UTF-8 that can be compared, and the bounds of `Limits`. An
+/// access to a part takes time for what stands before that part in the same array or map.
 package struct CBOR: Sendable {
     /// What no honest message reaches; a message that does is refused.
     package struct Limits: Sendable {
@@ -303,16 +303,16 @@ private struct Check {
     /// Checks the item at `position`, and returns its end.
     mutating func item(at position: Int, depth: Int) throws(Malformed) -> Int {
         items += 1
-        guard items <= limits.items else { throw Malformed("the CBOR has more than \(limits.items) items") }
+        guard items <= limits.items else { throw tooManyItems }
         guard depth <= limits.depth else { throw Malformed("the CBOR is nested deeper than \(limits.depth)") }
         let head = try head(at: position)
         var next = position + head.count
         switch head.major {
         case 2, 3:
-            guard !head.isIndefinite else { return try parts(at: next, of: head.major) }
-            guard head.argument <= UInt64(end - next) else { throw Self.truncated }
-            next += Int(head.argument)
-            guard head.major == 2 || isUTF8(position + head.count..<next) else { throw Malformed("a text is no UTF-8") }
+            var marks = MarkLimit()
+            next =
+                head.isIndefinite
+                ? try parts(at: next, of: head.major, &marks) : try string(at: next, head, &marks)
         case 4: next = try list(at: next, head, depth: depth)
         case 5: next = try map(at: next, head, depth: depth)
         case 6: next = try item(at: next, depth: depth + 1)
@@ -337,17 +337,32 @@ private struct Check {
         return head
     }
 
+    /// The content of a string with a length. `marks` counts through all parts of a text.
+    private func string(at position: Int, _ head: Head, _ marks: inout MarkLimit) throws(Malformed) -> Int {
+        guard head.argument <= UInt64(end - position) else { throw Self.truncated }
+        let next = position + Int(head.argument)
+        if head.major == 3 { try text(position..<next, &marks) }
+        return next
+    }
+
     /// The parts of a string with an indefinite length: strings of the same type with a length. RFC 8949, 3.2.3.
-    private mutating func parts(at position: Int, of major: UInt8) throws(Malformed) -> Int {
+    private mutating func parts(
+        at position: Int,
+        of major: UInt8,
+        _ marks: inout MarkLimit
+    ) throws(Malformed) -> Int {
         var next = position
         var count = 0
         while try !isBreak(at: next) {
             count += 1
+            items += 1
             guard bytes[next] >> 5 == major, bytes[next] & 0x1F != 31 else {
                 throw Malformed("a part of a string is no string")
             }
             guard count <= limits.entries else { throw tooMany }
-            next = try item(at: next, depth: 0)
+            guard items <= limits.items else { throw tooManyItems }
+            let head = try head(at: next)
+            next = try string(at: next + head.count, head, &marks)
         }
         return next + 1
     }
@@ -378,19 +393,22 @@ private struct Check {
 
     private var tooMany: Malformed { Malformed("an array, map or string has more than \(limits.entries) parts") }
 
+    private var tooManyItems: Malformed { Malformed("the CBOR has more than \(limits.items) items") }
+
     private func isBreak(at position: Int) throws(Malformed) -> Bool {
         guard position < end else { throw Self.truncated }
         return bytes[position] == Head.breakCode
     }
 
-    private func isUTF8(_ range: Range<Int>) -> Bool {
+    private func text(_ range: Range<Int>, _ marks: inout MarkLimit) throws(Malformed) {
         var decoder = UTF8()
         var iterator = bytes[range].makeIterator()
         while true {
             switch decoder.decode(&iterator) {
-            case .scalarValue: continue
-            case .emptyInput: return true
-            case .error: return false
+            case .scalarValue(let scalar):
+                guard marks.admits(scalar) else { throw Malformed("a text has too many combining marks in a row") }
+            case .emptyInput: return
+            case .error: throw Malformed("a text is no UTF-8")
             }
         }
     }
