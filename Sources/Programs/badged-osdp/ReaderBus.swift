@@ -42,7 +42,8 @@ import Text
             line,
             opened: { [unowned self] in begin() },
             received: { [unowned self] bytes in perform(panel.receive(bytes, at: Loop.bootClock)) },
-            closed: { [unowned self] in lost() }
+            closed: { [unowned self] in lost() },
+            isSilent: { [unowned self] in panel.isSilent(at: Loop.bootClock) }
         )
     }
 
