@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """badged-osdp between a real badged and libosdp. Started by panels.sh."""
 import os
+import resource
 import secrets
 import signal
 import socket
@@ -9,7 +10,7 @@ import subprocess
 import sys
 import time
 
-from harness import Client, Daemon, check, finish, free_port, until
+from harness import Client, Daemon, check, finish, free_port, sleeps, until
 from panel_peers import LibFlag, Noise, Panel, Pty, WallReader, osdp
 
 binaries, work, taps = sys.argv[1], sys.argv[2], int(sys.argv[3])
@@ -343,6 +344,50 @@ link = socket.create_connection(("127.0.0.1", port))
 link.setblocking(False)
 panel = Panel(link.fileno(), KEY)
 check("a panel that connects to the port opens the secure channel", until(panel.becomes_secure))
+panel.end()
+link.close()
+daemon.end()
+
+print("A port that somebody has connected to who says nothing")
+port = free_port()
+daemon = start(f"[panel front]\nlisten = 127.0.0.1:{port}\nkey = {KEY_FILE}\n")
+idle = socket.create_connection(("127.0.0.1", port))
+until(lambda: "is open" in daemon.log())
+POLL = bytes.fromhex("ff53000700006046")
+
+
+def connect():
+    """A connection over which a poll is answered; None: it is refused."""
+    new = socket.create_connection(("127.0.0.1", port))
+    try:
+        new.sendall(POLL)
+        if new.recv(64):
+            return new
+    except OSError:
+        pass
+    new.close()
+    return None
+
+
+link = until(connect)
+check("the panel gets the port from one who has sent nothing for 8 seconds",
+      idle.recv(1) == b"" and "a second connection" in daemon.log() and "a new connection takes its place"
+      in daemon.log(), daemon.log())
+check("and keeps it", connect() is None)
+idle.close()
+link.close()
+until(lambda: "the other side has closed it" in daemon.log())
+
+print("No descriptor is left")
+limits = resource.prlimit(daemon.pid, resource.RLIMIT_NOFILE)
+resource.prlimit(daemon.pid, resource.RLIMIT_NOFILE, (0, limits[1]))
+link = socket.create_connection(("127.0.0.1", port))
+until(lambda: "waits: Too many open files" in daemon.log())
+check("a connection that cannot be accepted does not keep badged-osdp busy", sleeps(daemon.pid))
+resource.prlimit(daemon.pid, resource.RLIMIT_NOFILE, limits)
+link.setblocking(False)
+panel = Panel(link.fileno(), KEY)
+check("and is served as soon as there is a descriptor", until(panel.becomes_secure))
 panel.end()
 link.close()
 daemon.end()

@@ -56,23 +56,21 @@ import Text
         isSearching = true
         defer { isSearching = false }
         match("sender='\(BlueZName.bus)',member='NameOwnerChanged',arg0='\(BlueZName.service)'")
-        let words = "bluetoothd is not running"
-        do throws(LinkFailure) {
-            service = try await ask(
-                .nameOwner,
-                arguments: { $0.append(BlueZName.service) },
-                until: deadline,
-                refusal: words
-            ) { answer throws(Malformed) in try answer.string() }
+        let owner = try await ask(
+            .nameOwner,
+            arguments: { $0.append(BlueZName.service) },
+            until: deadline,
+            refused: ""
+        ) { answer throws(Malformed) in try answer.string() }
+        guard owner.isEmpty else {
+            service = owner
             return false
-        } catch {
-            guard error == .failed(words) else { throw error }
         }
         do throws(LinkFailure) {
             try await wait(until: deadline) { !self.service.isEmpty }
             return true
         } catch {
-            throw error == .timedOut ? .failed(words) : error
+            throw error == .timedOut ? .failed("bluetoothd is not running") : error
         }
     }
 
@@ -91,11 +89,13 @@ import Text
         try await ask(BusMethod(path, interface, member), arguments: arguments, until: deadline) { _ in }
     }
 
-    /// Calls a method and returns what `read` makes of the answer.
+    /// Calls a method and returns what `read` makes of the answer. An answer with an error is `refused`, or else a failure
+    /// with the words `refusal`, or else one in the words of bluetoothd.
     func ask<Result: Sendable>(
         _ method: BusMethod,
         arguments: (BusMessage) -> Void = { _ in },
         until deadline: Milliseconds,
+        refused: Result? = nil,
         refusal: String? = nil,
         read: @escaping @Loop (BusMessage) throws(Malformed) -> Result
     ) async throws(LinkFailure) -> Result {
@@ -106,6 +106,7 @@ import Text
             self?.changed()
             guard let answer else { return _ = answered.fill(.failure(.timedOut)) }
             guard answer.kind == .return else {
+                if let refused { return _ = answered.fill(.success(refused)) }
                 let reason = refusal ?? "bluetoothd answers \(method.member) with \(Self.text(answer))"
                 answered.fill(.failure(self?.onRefusal?(method.member, answer) ?? .failed(reason)))
                 return

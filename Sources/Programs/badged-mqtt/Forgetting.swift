@@ -46,7 +46,7 @@ enum Forgetting {
                 connection.disconnect()
                 return try report(topics.count, refused)
             }
-            if let ending { throw StartError(ending, hint: "try again") }
+            if let ending { throw StartError(ending.text, hint: "try again") }
             var polled = pollfd(fd: connection.descriptor, events: Int16(POLLIN), revents: 0)
             if connection.wantsWrite { polled.events |= Int16(POLLOUT) }
             _ = poll(&polled, 1, Int32(max(0, deadline - now)))

@@ -16,6 +16,8 @@ import Text
     private let opened: @Loop () -> Void
     private let received: @Loop (ArraySlice<UInt8>) -> Void
     private let closed: @Loop () -> Void
+    /// Whether the other side has sent no frame for so long that it counts as off-line.
+    private let isSilent: @Loop () -> Bool
 
     private enum State { case closed, connecting, open, ended }
 
@@ -28,17 +30,26 @@ import Text
     private var loggedFault: String?
     private var buffer = [UInt8](repeating: 0, count: 1024)
     private lazy var alarm = Loop.Alarm { [unowned self] in open() }
+    private lazy var acceptsAgain = Loop.Alarm { [unowned self] in listening?.change(.read) }
+    private lazy var rateChange = Loop.Alarm { [unowned self] in changeRate() }
+    /// When the bytes that were written have left, in microseconds of `Loop.clock`.
+    private var isSentAt: Int64 = 0
 
     private static let longestPause: Int64 = 30_000
     /// How long a connection may take.
     private static let connectTime: Int64 = 5000
+    /// The pause before the next connection is accepted when no descriptor or memory is left.
+    private static let shortagePause: Int64 = 1000
+    /// What an adapter may need until it sends, in microseconds.
+    private static let adapterTime: Int64 = 20_000
 
     init(
         _ bus: OSDPConfiguration.Bus,
         _ line: OSDPLine,
         opened: @escaping @Loop () -> Void,
         received: @escaping @Loop (ArraySlice<UInt8>) -> Void,
-        closed: @escaping @Loop () -> Void
+        closed: @escaping @Loop () -> Void,
+        isSilent: @escaping @Loop () -> Bool
     ) {
         name = bus.name
         self.line = line
@@ -47,6 +58,7 @@ import Text
         self.opened = opened
         self.received = received
         self.closed = closed
+        self.isSilent = isSilent
     }
 
     func start() { open() }
@@ -55,6 +67,7 @@ import Text
     func end() {
         state = .ended
         alarm.cancel()
+        acceptsAgain.cancel()
         release()
         listening?.cancel()
         if listener >= 0 { close(listener) }
@@ -67,15 +80,22 @@ import Text
         guard state == .open else { return }
         var count = 0
         repeat { count = write(descriptor, bytes, bytes.count) } while count < 0 && errno == EINTR
-        if count == bytes.count { return }
+        if count == bytes.count {
+            isSentAt = max(isSentAt, Loop.clock) + Int64(count * 10) * 1_000_000 / Int64(max(baud, 1))
+            return
+        }
         fail(count < 0 && errno != EAGAIN ? errorText() : "it takes no more bytes")
     }
 
+    /// Changes the rate of a serial line as soon as the bytes before have left.
     func setBaud(_ new: Int) {
         baud = new
         guard state == .open, case .device = line else { return }
-        // What was written before leaves at the old rate: it is in the adapter already, or the panel asks again.
-        if clinux_set_baud(descriptor, UInt32(new)) != 0 { fail(errorText()) }
+        rateChange.set(at: max(isSentAt, Loop.clock) + Self.adapterTime)
+    }
+
+    private func changeRate() {
+        if clinux_set_baud(descriptor, UInt32(baud)) != 0 { fail(errorText()) }
     }
 
     // MARK: Opening
@@ -99,6 +119,7 @@ import Text
                 return fail(reason)
             }
             watch(found, .write)
+            guard descriptor >= 0 else { return }
             state = .connecting
             alarm.set(after: Self.connectTime)
         case .listen(let address, let port): listen(address, port)
@@ -164,6 +185,7 @@ import Text
     }
 
     private func release() {
+        rateChange.cancel()
         registration?.cancel()
         registration = nil
         if descriptor >= 0 { close(descriptor) }
@@ -208,17 +230,26 @@ import Text
         return found < 0 ? nil : (found, result)
     }
 
-    /// No pause before a frame, and a peer that is gone is noticed.
+    /// No pause before a frame, and the kernel notices within half a minute that a peer is gone. Who only answers has
+    /// nothing on the way that could fail, so the kernel asks.
     private static func prepare(_ socket: Int32) {
         _ = clinux_tcp_nodelay(socket)
-        var yes: Int32 = 1
-        setsockopt(socket, SOL_SOCKET, SO_KEEPALIVE, &yes, socklen_t(MemoryLayout<Int32>.size))
+        set(SO_KEEPALIVE, 1, of: socket, SOL_SOCKET)
+        set(TCP_KEEPIDLE, 10, of: socket, Int32(IPPROTO_TCP))
+        set(TCP_KEEPINTVL, 5, of: socket, Int32(IPPROTO_TCP))
+        set(TCP_KEEPCNT, 3, of: socket, Int32(IPPROTO_TCP))
+        // Milliseconds, for frames that were sent.
+        set(TCP_USER_TIMEOUT, 25_000, of: socket, Int32(IPPROTO_TCP))
+    }
+
+    private static func set(_ option: Int32, _ value: Int32, of socket: Int32, _ level: Int32) {
+        var value = value
+        setsockopt(socket, level, option, &value, socklen_t(MemoryLayout<Int32>.size))
     }
 
     private func listen(_ address: String, _ port: Int) {
         guard let (found, storage) = Self.socket(address, port) else { return fail(errorText()) }
-        var yes: Int32 = 1
-        setsockopt(found, SOL_SOCKET, SO_REUSEADDR, &yes, socklen_t(MemoryLayout<Int32>.size))
+        Self.set(SO_REUSEADDR, 1, of: found, SOL_SOCKET)
         guard storage.bind(found) == 0, Glibc.listen(found, 4) == 0 else {
             let reason = errorText()
             close(found)
@@ -234,15 +265,25 @@ import Text
         }
     }
 
+    /// Takes a connection. While the one before lives, another one is refused; if that has shown nothing for so long
+    /// that it counts as off-line, the new one takes its place.
     private func accept() {
         let found = clinux_accept(listener)
-        guard found >= 0 else { return }
-        guard state == .closed else {
+        guard found >= 0 else {
+            // The connection stays in the queue, so the loop would be called again at once.
+            guard [EMFILE, ENFILE, ENOBUFS, ENOMEM].contains(errno) else { return }
+            let reason = errorText()
+            LineLog.write(.warning, "\(name) shortage", "\(name): a connection to \(line.text) waits: \(reason)")
+            listening?.change([])
+            return acceptsAgain.set(after: Self.shortagePause)
+        }
+        guard state == .closed || isSilent() else {
             let text = "\(name): a second connection to \(line.text) is refused"
             LineLog.write(.warning, "\(name) second", text)
             close(found)
             return
         }
+        if state == .open { fail("nothing has come over it for 8 s, and a new connection takes its place") }
         Self.prepare(found)
         use(found)
     }

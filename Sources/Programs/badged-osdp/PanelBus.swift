@@ -13,13 +13,11 @@ import Text
     private let device: OSDPPeripheral
     private var port: BusPort?
     private lazy var alarm = Loop.Alarm { [unowned self] in perform(device.expire(at: Loop.bootClock)) }
-    /// An answer that waits for the turn-around of the line.
-    private var waiting: [UInt8] = []
-    private var waitsSince: Int64 = 0
+    /// The answer to the newest command, which waits for the turn-around of the line, and the rate of the line after it.
+    private var waiting: (answer: [UInt8], since: Int64, baud: Int?)?
     private lazy var turnaround = Loop.Alarm { [unowned self] in
         // After a standstill the panel does not wait for this answer any more. It asks again.
-        if Loop.bootClock - waitsSince < 1000 { port?.send(waiting) }
-        waiting = []
+        settle(sending: waiting.map { Loop.bootClock - $0.since < 1000 } ?? false)
     }
     private let indicators: IndicatorLines
     private var confirmed = 0
@@ -56,18 +54,23 @@ import Text
         port = BusPort(
             bus,
             line,
-            opened: { [unowned self] in report() },
+            opened: { [unowned self] in
+                device.lineOpened(at: Loop.bootClock)
+                report()
+            },
             received: { [unowned self] bytes in perform(device.receive(bytes, at: Loop.bootClock)) },
             closed: { [unowned self] in
+                settle(sending: false)
                 perform(device.lineLost())
                 report()
-            }
+            },
+            isSilent: { [unowned self] in device.isSilent(at: Loop.bootClock) }
         )
     }
 
     func start() {
         port?.start()
-        setAlarm()
+        alarm.set(atBootTime: device.deadline)
         report()
     }
 
@@ -129,19 +132,11 @@ import Text
                 if !folder.store(address: address, baud: baud, of: name) {
                     Log.error("\(name): address and baud rate cannot be stored in \(folder.path)")
                 }
-                port?.setBaud(baud)
+                if waiting == nil { port?.setBaud(baud) } else { waiting?.baud = baud }
             case .note(let text): note("\(name): \(text)", .warning)
             }
         }
-        setAlarm()
-    }
-
-    private func setAlarm() {
-        if let deadline = device.deadline {
-            alarm.set(at: Loop.clock + (deadline - Loop.bootClock) * 1000)
-        } else {
-            alarm.cancel()
-        }
+        alarm.set(atBootTime: device.deadline)
     }
 
     private func send(_ bytes: [UInt8]) {
@@ -149,9 +144,18 @@ import Text
             port?.send(bytes)
             return
         }
-        waiting += bytes
-        waitsSince = Loop.bootClock
-        turnaround.set(after: Int64(settings.turnaround))
+        // A panel that asks again meanwhile gets one answer, and does not put it off.
+        if waiting == nil { turnaround.set(after: Int64(settings.turnaround)) }
+        waiting = (bytes, Loop.bootClock, waiting?.baud)
+    }
+
+    /// Ends the turn-around: the answer leaves, or is given up, and the rate of the line is changed after it.
+    private func settle(sending isSent: Bool) {
+        turnaround.cancel()
+        guard let (answer, _, baud) = waiting else { return }
+        waiting = nil
+        if isSent { port?.send(answer) }
+        if let baud { port?.setBaud(baud) }
     }
 
     /// The log has the outcome of each tap, and the number of the tap, never that of the card.

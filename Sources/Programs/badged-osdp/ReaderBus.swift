@@ -42,7 +42,8 @@ import Text
             line,
             opened: { [unowned self] in begin() },
             received: { [unowned self] bytes in perform(panel.receive(bytes, at: Loop.bootClock)) },
-            closed: { [unowned self] in lost() }
+            closed: { [unowned self] in lost() },
+            isSilent: { [unowned self] in panel.isSilent(at: Loop.bootClock) }
         )
     }
 
@@ -70,7 +71,6 @@ import Text
 
     private func lost() {
         perform(panel.lineLost(at: Loop.bootClock))
-        alarm.cancel()
         for index in members.indices { report(index) }
     }
 
@@ -93,12 +93,12 @@ import Text
                     LineLog.write(.notice, "\(name) secure", "\(name): the reader answers, with the secure channel")
                 case .clear: LineLog.write(.warning, "\(name) clear", "\(name): the reader answers in clear")
                 case .silent:
-                    LineLog.write(.warning, "\(name) silent", "\(name): \(fault ?? "the reader is silent")")
+                    LineLog.write(.warning, "\(name) silent", "\(name): \(fault?.rawValue ?? "the reader is silent")")
                 }
                 report(index)
             }
         }
-        if let deadline = panel.deadline { alarm.set(at: Loop.clock + (deadline - Loop.bootClock) * 1000) }
+        alarm.set(atBootTime: panel.deadline)
     }
 
     private func report(_ index: Int) {

@@ -49,7 +49,8 @@ final class VPCDSlot {
             var descriptors = [
                 pollfd(fd: signals, events: Int16(POLLIN), revents: 0),
                 pollfd(fd: mailbox.descriptor, events: Int16(POLLIN), revents: 0),
-                pollfd(fd: socket, events: Int16(POLLIN), revents: 0),  // poll ignores -1
+                // poll ignores -1. While the card is busy, nothing is read behind the message that waits for it.
+                pollfd(fd: isBusy && stream.hasMessage ? -1 : socket, events: Int16(POLLIN), revents: 0),
             ]
             poll(&descriptors, nfds_t(descriptors.count), isWanted && socket < 0 ? Self.retryInterval : -1)
             switch clinux_signalfd_read(signals) {

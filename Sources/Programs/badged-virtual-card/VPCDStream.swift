@@ -15,17 +15,25 @@ struct VPCDStream {
         case unknown
     }
 
-    private var bytes: [UInt8] = []
+    /// What has arrived. A slice, because a message in front of thousands is taken in no time.
+    private var bytes: ArraySlice<UInt8> = []
 
     mutating func append(_ more: [UInt8]) { bytes += more }
 
+    /// The payload of the next message, if the message is complete.
+    private var payload: ArraySlice<UInt8>? {
+        let head = bytes.prefix(2)
+        let length = head.reduce(0) { $0 << 8 | Int($1) }
+        guard head.count == 2, bytes.count >= 2 + length else { return nil }
+        return bytes.dropFirst(2).prefix(length)
+    }
+
+    var hasMessage: Bool { payload != nil }
+
     /// Returns the next complete message.
     mutating func next() -> Message? {
-        guard bytes.count >= 2 else { return nil }
-        let length = Int(bytes[0]) << 8 | Int(bytes[1])
-        guard bytes.count >= 2 + length else { return nil }
-        let payload = Array(bytes[2..<2 + length])
-        bytes.removeFirst(2 + length)
+        guard let payload else { return nil }
+        bytes = bytes[payload.endIndex...]
         switch payload {
         case []: return .unknown
         case [0]: return .powerOff
@@ -33,7 +41,7 @@ struct VPCDStream {
         case [2]: return .reset
         case [4]: return .answerToReset
         case _ where payload.count == 1: return .unknown
-        default: return .command(payload)
+        default: return .command(Array(payload))
         }
     }
 

@@ -107,9 +107,9 @@ package final class Publisher {
         if case .waiting(let time) = routes[place].state {
             if now >= time { connect(place) }
         } else if routes[place].isOverdue(at: now) {
-            lost(place, "the broker does not answer")
+            lost(place, .fault("the broker does not answer"))
         } else if place == 0, route.ready != nil, outbox.isStuck(at: now) {
-            lost(place, "the broker does not acknowledge")
+            lost(place, .fault("the broker does not acknowledge"))
         }
     }
 
@@ -167,14 +167,14 @@ package final class Publisher {
             payload: outbox.offline(routes[place].session, "connectionLost", at: nil)
         )
         do throws(StartError) { try routes[place].dial(attempts, will: will, mailbox) } catch {
-            lost(place, error.message)
+            lost(place, .fault(error.message))
         }
     }
 
     private func dialled(_ attempt: Int, _ outcome: Dialling.Outcome) {
         let place = routes.firstIndex { $0.attempt == attempt }
         switch outcome {
-        case .failed(let reason): if let place { lost(place, reason) }
+        case .failed(let reason): if let place { lost(place, .fault(reason)) }
         case .socket(let descriptor):
             guard let place, case .dialling(let connection) = routes[place].state else {
                 Glibc.close(descriptor)
@@ -194,7 +194,7 @@ package final class Publisher {
         case .refused(let reason):
             guard !routes[place].changesWill(after: reason, at: now) else { return }
             let text = reason.text(for: routes[place].configuration)
-            lost(place, "the broker refuses the connection: \(text)")
+            lost(place, .fault("the broker refuses the connection: \(text)"))
         case .acknowledged(let id, let reason): if place == 0 { outbox.acknowledged(id, reason, at: now) }
         }
     }
@@ -209,10 +209,10 @@ package final class Publisher {
         service?.status("connected to \(configuration.host ?? "")")
     }
 
-    private func lost(_ place: Int, _ reason: String) {
+    private func lost(_ place: Int, _ ending: BrokerEnding) {
         guard place == 0 else {
-            if routes[place].failed(reason, at: Self.now, "the new settings do not connect") {
-                reloaded("the new settings do not connect, and the old ones stay: \(reason)")
+            if routes[place].failed(ending, at: Self.now, "the new settings do not connect") {
+                reloaded("the new settings do not connect, and the old ones stay: \(ending.text)")
             }
             return
         }
@@ -221,8 +221,8 @@ package final class Publisher {
             // The broker has ended it for the new one, which is on its way.
             return routes[0].replaced(until: routes[1].deadline)
         }
-        service?.status("no connection to the broker: \(reason)")
-        routes[0].failed(reason, at: Self.now, "no connection to the broker")
+        service?.status("no connection to the broker: \(ending.text)")
+        routes[0].failed(ending, at: Self.now, "no connection to the broker")
     }
 
     // MARK: New settings

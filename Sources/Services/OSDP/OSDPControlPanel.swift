@@ -22,13 +22,28 @@ package final class OSDPControlPanel {
 
     package enum Link: String, Sendable { case silent, clear, secure }
 
+    /// Why a reader is silent, in words for the log.
+    package enum Fault: String, Sendable {
+        case lineGone = "the line is gone"
+        case noAnswer = "it does not answer"
+        case busy = "it is busy all the time"
+        case channelClosed = "it has closed the secure channel"
+        case otherChannel = "it answers within another secure channel"
+        case wrongMAC = "an answer had a wrong MAC"
+        case otherKey = "it has another key"
+        case keyRefused = "it refuses the key of the secure channel"
+        case commandRefused = "it refuses a command"
+        case malformed = "its answer breaks the protocol"
+        case noCrypto = "libcrypto failed"
+    }
+
     package enum Effect: Sendable {
         case send([UInt8])
         /// A reader has read a card, at `since` or later: it had none when it answered before. The bytes are as they
         /// came.
         case read(member: Int, bits: Int, bytes: [UInt8], isWiegand: Bool, since: Int64)
         /// `fault` says why a reader is silent.
-        case link(member: Int, Link, fault: String?)
+        case link(member: Int, Link, fault: Fault?)
         /// An answer of a reader was not passed on, for this reason.
         case ignored(member: Int, String)
     }
@@ -40,7 +55,7 @@ package final class OSDPControlPanel {
         var phase = Phase.away
         var link = Link.silent
         /// The reason of the last failure that was told.
-        var fault: String?
+        var fault: Fault?
         var sequence: UInt8 = 0
         var random: [UInt8] = []
         var session: OSDPSession?
@@ -73,6 +88,7 @@ package final class OSDPControlPanel {
     private static let activePause: Int64 = 50
     private static let activeTime: Int64 = 5000
     private static let mostAttempts = 4
+    private static let mostBusy = 20
     /// What people do at a reader, and badged does not pass on.
     private static let unsupported = [
         OSDPReply.formatted: "a card was dropped: characters (FMT) are not supported, set the reader to raw data",
@@ -83,6 +99,8 @@ package final class OSDPControlPanel {
     private var peers: [Peer]
     private var reader: OSDPFrameReader
     private var pending: Pending?
+    /// Whether the line is open. A closed one is not polled.
+    private var isOpen = false
     private let baud: Int
     private var effects: [Effect] = []
     /// Answers that nobody waits for.
@@ -98,20 +116,22 @@ package final class OSDPControlPanel {
 
     // MARK: Inputs
 
-    package var deadline: Int64? { pending?.until ?? peers.map(\.next).min() }
+    /// When `expire` has something to do; nil: not before the line is open.
+    package var deadline: Int64? { isOpen ? pending?.until ?? peers.map(\.next).min() : nil }
 
     package func expire(at now: Int64) -> [Effect] {
         if let waiting = pending, waiting.until <= now {
-            let limit = waiting.waitsForBusy ? 20 : Self.mostAttempts
-            if (waiting.waitsForBusy ? waiting.busy : waiting.attempts) < limit {
+            let isLast =
+                waiting.waitsForBusy ? waiting.busy >= Self.mostBusy : waiting.attempts >= Self.mostAttempts
+            if isLast {
+                fail(waiting.member, waiting.waitsForBusy ? .busy : .noAnswer, at: now)
+            } else {
                 var again = waiting
                 if !again.waitsForBusy { again.attempts += 1 }
                 again.waitsForBusy = false
                 again.until = now + timeout(of: again.frame)
                 pending = again
                 effects.append(.send(again.frame.bytes))
-            } else {
-                fail(waiting.member, "it does not answer", at: now)
             }
         }
         proceed(at: now)
@@ -132,6 +152,8 @@ package final class OSDPControlPanel {
 
     /// The line is open, perhaps again.
     package func lineOpened(at now: Int64) -> [Effect] {
+        isOpen = true
+        reader.begin(at: now)
         for index in peers.indices {
             peers[index].next = now
             peers[index].failures = 0
@@ -141,10 +163,14 @@ package final class OSDPControlPanel {
 
     /// The line was closed.
     package func lineLost(at now: Int64) -> [Effect] {
+        isOpen = false
         pending = nil
-        for index in peers.indices { fail(index, "the line is gone", at: now) }
+        for index in peers.indices { fail(index, .lineGone, at: now) }
         return take()
     }
+
+    /// Whether the line has brought no frame for so long that all readers count as off-line.
+    package func isSilent(at now: Int64) -> Bool { reader.isSilent(at: now) }
 
     private func take() -> [Effect] {
         defer { effects = [] }
@@ -153,9 +179,9 @@ package final class OSDPControlPanel {
 
     // MARK: Commands
 
-    /// Sends the next command, if the line is free.
+    /// Sends the next command, if the line is open and free.
     private func proceed(at now: Int64) {
-        guard pending == nil,
+        guard isOpen, pending == nil,
             let index = peers.indices.filter({ peers[$0].next <= now }).min(by: { peers[$0].next < peers[$1].next })
         else { return }
         var peer = peers[index]
@@ -176,7 +202,7 @@ package final class OSDPControlPanel {
             frame.code = OSDPCommand.capabilities
             frame.data = [0]
         case .challenging:
-            guard let random = try? Random.bytes(8) else { return fail(index, "libcrypto failed", at: now) }
+            guard let random = try? Random.bytes(8) else { return fail(index, .noCrypto, at: now) }
             peer.random = random
             frame.code = OSDPCommand.challenge
             frame.securityBlock = [0x11, 1]
@@ -187,7 +213,7 @@ package final class OSDPControlPanel {
             frame.data = peer.session?.serverCryptogram ?? []
         case .online:
             if let session = peer.session {
-                guard let sealed = try? session.seal(frame) else { return fail(index, "libcrypto failed", at: now) }
+                guard let sealed = try? session.seal(frame) else { return fail(index, .noCrypto, at: now) }
                 frame = sealed
             }
         }
@@ -205,6 +231,11 @@ package final class OSDPControlPanel {
 
     private func handle(_ frame: OSDPFrame, of waiting: Pending, at now: Int64) {
         let index = waiting.member
+        // A reader that says BUSY again and again does not put the next attempt off.
+        guard !waiting.waitsForBusy else {
+            strangers += 1
+            return
+        }
         if frame.code == OSDPReply.busy, frame.data.isEmpty, frame.securityBlock.isEmpty {
             var again = waiting
             again.busy += 1
@@ -213,7 +244,7 @@ package final class OSDPControlPanel {
             pending = again
             return
         }
-        guard frame.sequence == waiting.frame.sequence, !waiting.waitsForBusy else {
+        guard frame.sequence == waiting.frame.sequence else {
             strangers += 1
             return
         }
@@ -221,16 +252,16 @@ package final class OSDPControlPanel {
         var data = frame.data
         if let session {
             if frame.securityBlock.isEmpty, frame.code == OSDPReply.refused {
-                return fail(index, "it has closed the secure channel", at: now)
+                return fail(index, .channelClosed, at: now)
             }
             guard let clear = try? session.open(frame) else {
-                return fail(index, "an answer had a wrong MAC", at: now)
+                return fail(index, .wrongMAC, at: now)
             }
             data = clear
         } else if frame.blockType.map({ $0 >= 0x15 }) ?? false {
-            return fail(index, "it answers within another secure channel", at: now)
+            return fail(index, .otherChannel, at: now)
         }
-        if let reason = reason(against: frame, data, peers[index].phase) { return fail(index, reason, at: now) }
+        if let fault = fault(of: frame, data, peers[index].phase) { return fail(index, fault, at: now) }
         pending = nil
         peers[index].sequence = waiting.frame.sequence % 3 + 1
         peers[index].failures = 0
@@ -238,7 +269,7 @@ package final class OSDPControlPanel {
     }
 
     /// Why an answer does not fit to its command; nil: it does.
-    private func reason(against frame: OSDPFrame, _ data: [UInt8], _ phase: Phase) -> String? {
+    private func fault(of frame: OSDPFrame, _ data: [UInt8], _ phase: Phase) -> Fault? {
         let wanted: (code: UInt8, count: Int)
         switch phase {
         case .away, .online: return nil
@@ -248,9 +279,8 @@ package final class OSDPControlPanel {
         case .proving: wanted = (OSDPReply.initialMAC, 16)
         }
         if frame.code == wanted.code, data.count == wanted.count { return nil }
-        guard frame.code == OSDPReply.refused else { return "its answer breaks the protocol" }
-        return phase == .challenging || phase == .proving
-            ? "it refuses the key of the secure channel" : "it refuses a command"
+        guard frame.code == OSDPReply.refused else { return .malformed }
+        return phase == .challenging || phase == .proving ? .keyRefused : .commandRefused
     }
 
     private func advance(_ index: Int, _ frame: OSDPFrame, _ data: [UInt8], at now: Int64) {
@@ -270,12 +300,12 @@ package final class OSDPControlPanel {
             guard let key = peers[index].settings.key,
                 let session = try? OSDPSession(key, panel: peers[index].random, peripheral: random),
                 ConstantTime.equal(session.clientCryptogram, Array(data[16...]))
-            else { return fail(index, "it has another key", at: now) }
+            else { return fail(index, .otherKey, at: now) }
             peers[index].session = session
             peers[index].phase = .proving
         case .proving:
             guard let session = peers[index].session, ConstantTime.equal(session.initialMAC, data) else {
-                return fail(index, "it has another key", at: now)
+                return fail(index, .otherKey, at: now)
             }
             comesOnline(index, .secure, at: now)
         case .online: polled(index, frame.code, data, at: now)
@@ -317,14 +347,11 @@ package final class OSDPControlPanel {
     }
 
     /// Begins anew after a pause, which grows up to half a minute.
-    private func fail(_ index: Int, _ reason: String, at now: Int64) {
+    private func fail(_ index: Int, _ fault: Fault, at now: Int64) {
         if pending?.member == index { pending = nil }
-        // A reader that takes no key is read in clear only if the settings say so.
-        let mayBeClear =
-            peers[index].settings.security == .optional
-            && (peers[index].phase == .challenging || peers[index].phase == .proving)
         peers[index].session = nil
-        if mayBeClear, reason == "it refuses the key of the secure channel" {
+        // A reader that takes no key is read in clear only if the settings say so.
+        if fault == .keyRefused, peers[index].settings.security == .optional {
             peers[index].sequence = peers[index].sequence % 3 + 1
             peers[index].next = now
             return comesOnline(index, .clear, at: now)
@@ -332,9 +359,9 @@ package final class OSDPControlPanel {
         peers[index].phase = .away
         peers[index].next = now + min(30_000, 500 << min(Int64(peers[index].failures), 6))
         peers[index].failures += 1
-        guard peers[index].link != .silent || peers[index].fault != reason else { return }
+        guard peers[index].link != .silent || peers[index].fault != fault else { return }
         peers[index].link = .silent
-        peers[index].fault = reason
-        effects.append(.link(member: index, .silent, fault: reason))
+        peers[index].fault = fault
+        effects.append(.link(member: index, .silent, fault: fault))
     }
 }

@@ -133,6 +133,8 @@ package struct OSDPFrame: Sendable, Equatable {
 package struct OSDPFrameReader: Sendable {
     private var buffer: [UInt8] = []
     private var lastByte: Int64 = 0
+    /// The time of the last frame, or that at which the line was opened.
+    private var lastFrame: Int64 = 0
     /// After a silence of this many milliseconds the rest of an unfinished frame does not come any more.
     private let gap: Int64
     /// Frames whose check was wrong, and unfinished ones.
@@ -142,6 +144,16 @@ package struct OSDPFrameReader: Sendable {
 
     /// The bytes that wait for the rest of their frame: fewer than `OSDPFrame.largest`.
     package var waiting: Int { buffer.count }
+
+    /// The line was opened, perhaps again: the rest of an unfinished frame does not come any more.
+    package mutating func begin(at now: Int64) {
+        if !buffer.isEmpty { faults += 1 }
+        buffer = []
+        lastFrame = now
+    }
+
+    /// Whether the line has brought no frame for so long that the other side counts as off-line.
+    package func isSilent(at now: Int64) -> Bool { now - lastFrame >= OSDPPeripheral.silence }
 
     /// Returns the frames that are complete with these bytes, each with its bytes. `now` is in milliseconds.
     package mutating func read(_ bytes: some Collection<UInt8>, at now: Int64) -> [(frame: OSDPFrame, bytes: [UInt8])] {
@@ -154,6 +166,7 @@ package struct OSDPFrameReader: Sendable {
         lastByte = now
         buffer += bytes
         takeFrames(&found, isOver: false)
+        if !found.isEmpty { lastFrame = now }
         return found
     }
 

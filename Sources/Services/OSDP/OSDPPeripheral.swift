@@ -54,6 +54,7 @@ package final class OSDPPeripheral {
     }
 
     package static let baudRates = [9600, 19_200, 38_400, 57_600, 115_200, 230_400]
+    /// The time without a frame after which the other side counts as off-line. IEC 60839-11-5
     package static let silence: Int64 = 8000
     package static let mostCards = 16
 
@@ -196,9 +197,17 @@ package final class OSDPPeripheral {
         if display.expire(at: now) { effects.append(.display) }
     }
 
+    /// The line is open, perhaps again.
+    package func lineOpened(at now: Int64) { reader.begin(at: now) }
+
+    /// Whether the line has brought no frame for so long that the panel counts as off-line.
+    package func isSilent(at now: Int64) -> Bool { reader.isSilent(at: now) }
+
     /// The line was closed: an answer that was sent may not have arrived.
     package func lineLost() -> [Effect] {
         reset()
+        // The next connection has not asked for a longer silence.
+        heard = 0
         becomes(.silent)
         return take()
     }

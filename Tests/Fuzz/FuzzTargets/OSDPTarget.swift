@@ -54,6 +54,7 @@ import Text
         at: 0
     )
     var now: Int64 = 0
+    _ = panel.lineOpened(at: now)
     for byte in bytes {
         _ = panel.expire(at: now)
         _ = panel.receive([byte], at: now)

@@ -79,8 +79,35 @@ final class VPCDProgram {
         _ = send(connection, message, message.count, Int32(MSG_NOSIGNAL))
     }
 
+    /// Sends a command again and again, without waiting for the answers, until an answer is there or `limit` bytes were
+    /// sent. Returns the number of bytes.
+    func flood(_ digits: String, upTo limit: Int) throws -> Int {
+        let payload = hex(digits)
+        let message = [UInt8(payload.count >> 8), UInt8(payload.count & 0xFF)] + payload
+        let piece = Array(repeatElement(message, count: 10_000).joined())
+        var (sent, rest) = (0, piece[...])
+        while sent < limit {
+            var request = pollfd(fd: connection, events: Int16(POLLIN | POLLOUT), revents: 0)
+            guard poll(&request, 1, 240_000) == 1 else { throw Unexpected("no answer within four minutes") }
+            if Int32(request.revents) & POLLIN != 0 { break }
+            let count = rest.withUnsafeBytes {
+                send(connection, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL | MSG_DONTWAIT))
+            }
+            guard count > 0 else { continue }
+            sent += count
+            rest = rest.dropFirst(count)
+            if rest.isEmpty { rest = piece[...] }
+        }
+        return sent
+    }
+
     func ask(_ digits: String) throws -> String {
         tell(digits)
+        return try answer()
+    }
+
+    /// The next answer of the card.
+    func answer() throws -> String {
         guard let length = try receive(2), let answer = try receive(Int(length[0]) << 8 | Int(length[1])) else {
             throw Unexpected("the card closed the connection")
         }

@@ -156,6 +156,18 @@ struct VPCDProgramTests {
         #expect(program.exitStatus() == 0)
     }
 
+    @Test("commands that nobody has waited for stay in the kernel while the card is busy, and are all answered")
+    func flood() throws {
+        let file = try CardFile(#"{"card": {"latencyMs": 2000}}"#)
+        let program = try VPCDProgram("--card", file.path)
+        try program.accept()
+        #expect(try program.line() == "inserted")
+        // The buffers of a connection have ten megabytes at most; tcp_rmem and tcp_wmem in tcp(7).
+        #expect(try program.flood(Self.access, upTo: 1 << 26) < 1 << 26)
+        #expect(try program.answer().hasSuffix("9000"))
+        #expect(try program.answer().hasSuffix("9000"))
+    }
+
     @Test(
         "a file that is none is refused with words, and nothing waits for it",
         arguments: ["--card", "--replay", "--cvca"],

@@ -166,7 +166,7 @@ struct BrokerConnectionTests {
                 #expect(broker.connection.step(at: 0).events == [.accepted(BrokerLimits())])
             }
             let bytes = Hex.decode(hostile.bytes, limit: 1 << 16) ?? []
-            var ending: String?
+            var ending: BrokerEnding?
             if isCut {
                 for byte in bytes where ending == nil {
                     broker.say([byte])
@@ -176,7 +176,7 @@ struct BrokerConnectionTests {
                 broker.say(bytes)
                 ending = broker.connection.step(at: 0).ending
             }
-            #expect(ending?.hasPrefix("the broker breaks the protocol: ") == true, "\(ending ?? "nothing")")
+            #expect(ending?.text.hasPrefix("the broker breaks the protocol: ") == true, "\(ending?.text ?? "nothing")")
             // Nothing more is sent or received.
             #expect(broker.connection.descriptor < 0)
             if case .failed = broker.connection.publish("t", [1], retain: false, at: 0) {} else { Issue.record("sent") }
@@ -193,7 +193,7 @@ struct BrokerConnectionTests {
         broker.say("40020001")
         #expect(broker.connection.step(at: 0).events == [.acknowledged(1, BrokerPacket.Reason(0))])
         broker.say("e0028e00")
-        #expect(broker.connection.step(at: 0).ending?.contains("breaks the protocol") == true)
+        #expect(broker.connection.step(at: 0).ending?.text.contains("breaks the protocol") == true)
         let refused = try ScriptedBroker(answer: "20020005") { $0.version = .three }
         #expect(refused.connection.step(at: 0).events == [.refused(BrokerPacket.Reason(5))])
     }
@@ -214,7 +214,8 @@ struct BrokerConnectionTests {
         #expect((15_000...18_000).contains(broker.connection.deadline))
         _ = broker.connection.step(at: broker.connection.deadline)
         #expect(broker.heard() == [0xC0, 0])
-        #expect(broker.connection.step(at: broker.connection.deadline).ending == "the broker does not answer to pings")
+        let ending = broker.connection.step(at: broker.connection.deadline).ending
+        #expect(ending == .fault("the broker does not answer to pings"))
     }
 
     @Test("a broker without a keep-alive is pinged as this host wants it")
@@ -295,7 +296,7 @@ struct BrokerConnectionTests {
         let broker = try ScriptedBroker(answer: Self.accepted + bytes)
         var ending = broker.connection.step(at: 0).ending
         if ending == nil { ending = broker.connection.step(at: 0).ending }
-        #expect(ending?.contains(words) == true, "\(ending ?? "nothing")")
+        #expect(ending?.text.contains(words) == true, "\(ending?.text ?? "nothing")")
     }
 
     @Test("every reason code of the standard has words", arguments: Array(0x80...0x91) + Array(0x93...0xA2))
@@ -313,12 +314,12 @@ struct BrokerConnectionTests {
         var route = Route(configuration, firstTry: 0)
         func close(after time: Int64) throws -> String? {
             route.state = .ready(try BrokerConnection(configuration, will: nil), since: 0)
-            route.failed(BrokerStream.closed, at: time, "no connection")
+            route.failed(.closed, at: time, "no connection")
             return route.fault
         }
-        #expect(try close(after: 5000) == BrokerStream.closed)
+        #expect(try close(after: 5000) == BrokerEnding.closed.text)
         #expect(try close(after: 5000)?.hasSuffix("two hosts have one name ([publish] host)") == true)
-        #expect(try close(after: 15_000) == BrokerStream.closed)
+        #expect(try close(after: 15_000) == BrokerEnding.closed.text)
     }
 
     @Test("a will that the broker does not support is left out, once for each reason")

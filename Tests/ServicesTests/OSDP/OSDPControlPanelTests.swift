@@ -12,7 +12,7 @@ private final class Wall {
     var reads: [(member: Int, bytes: [UInt8])] = []
     /// For each of `reads`, when the card was read at the earliest.
     var since: [Int64] = []
-    var links: [(member: Int, link: OSDPControlPanel.Link, fault: String?)] = []
+    var links: [(member: Int, link: OSDPControlPanel.Link, fault: OSDPControlPanel.Fault?)] = []
     var outcomes: [String] = []
     var ignored: [String] = []
     /// Changes what is on the line; nil: it is lost.
@@ -55,6 +55,7 @@ private final class Wall {
 
     /// Runs until `end`, with the clock of the deadlines.
     func run(until end: Int64) {
+        if panel.deadline == nil { take(panel.lineOpened(at: now)) }
         while let next = panel.deadline, next <= end || !inbox.isEmpty {
             if inbox.isEmpty { now = max(now, next) }
             take(panel.expire(at: now))
@@ -73,6 +74,9 @@ private final class Wall {
         }
         now = max(now, end)
     }
+
+    /// A reader says something that nobody has asked for.
+    func say(_ bytes: [UInt8]) { take(panel.receive(bytes, at: now)) }
 
     /// The line is away for this time.
     func lose(for milliseconds: Int64, meanwhile: () -> Void = {}) {
@@ -204,11 +208,58 @@ struct OSDPControlPanelTests {
         }
         wall.run(until: 600_000)
         #expect(wall.links.map(\.link) == [.silent])
-        #expect(wall.links.first?.fault == "it does not answer")
+        #expect(wall.links.first?.fault == .noAnswer)
         #expect(commands < 120)
         wall.disturb = { $0 }
         wall.run(until: 640_000)
         #expect(wall.links.last?.link == .secure)
+    }
+
+    @Test("a line that is gone is not polled, and that alone is its fault")
+    func lostLine() {
+        let wall = Wall(2)
+        #expect(wall.panel.deadline == nil)
+        wall.run(until: 2000)
+        wall.links = []
+        wall.lose(for: 60_000) {
+            #expect(wall.panel.deadline == nil)
+            #expect(wall.panel.expire(at: wall.now).isEmpty)
+        }
+        wall.run(until: wall.now + 2000)
+        #expect(wall.links.map(\.fault) == [.lineGone, .lineGone, nil, nil])
+        #expect(wall.links.suffix(2).allSatisfy { $0.link == .secure })
+    }
+
+    @Test("a reader that says BUSY without end leaves the line to the others, and this is told")
+    func busy() {
+        let wall = Wall(2)
+        wall.run(until: 2000)
+        wall.links = []
+        let busy = OSDPFrame(address: 0, isReply: true, sequence: 0, code: OSDPReply.busy).bytes
+        wall.disturb = { bytes in bytes[2] == 0x80 ? busy : bytes }
+        for round in 0..<100 {
+            if round == 40 { wall.present(1, at: 1) }
+            wall.say(busy)
+            wall.run(until: wall.now + 90)
+        }
+        #expect(wall.links.map(\.member) == [0] && wall.links.first?.fault == .busy, "\(wall.links)")
+        #expect(wall.reads.map(\.member) == [1])
+        wall.disturb = { $0 }
+        wall.run(until: wall.now + 40_000)
+        #expect(wall.links.last?.link == .secure)
+    }
+
+    @Test("a reader that is busy for a second is waited for, and no card is lost")
+    func shortlyBusy() {
+        let wall = Wall(1)
+        wall.run(until: 2000)
+        wall.present(1, at: 0)
+        let busy = OSDPFrame(address: 0, isReply: true, sequence: 0, code: OSDPReply.busy).bytes
+        wall.disturb = { bytes in bytes[2] == 0x80 ? busy : bytes }
+        wall.run(until: 3500)
+        wall.disturb = { $0 }
+        wall.run(until: 5000)
+        #expect(wall.reads.count == 1 && wall.links.map(\.link) == [.secure], "\(wall.links)")
     }
 
     @Test("a reader with another key is not polled in clear")
@@ -216,7 +267,7 @@ struct OSDPControlPanelTests {
         let wall = Wall(1, key: OSDPKey(Secret(0x40...0x4F)))
         wall.run(until: 20_000)
         #expect(wall.links.map(\.link) == [.silent])
-        #expect(wall.links.first?.fault == "it has another key")
+        #expect(wall.links.first?.fault == .otherKey)
         wall.present(1, at: 0)
         wall.run(until: 40_000)
         #expect(wall.reads.isEmpty)

@@ -98,6 +98,27 @@ struct OSDPFrameTests {
         #expect(reader.faults == 1)
     }
 
+    @Test("a line is silent when it has brought no frame for 8 seconds, and garbage is no frame")
+    func silence() {
+        var reader = OSDPFrameReader(gap: 20)
+        reader.begin(at: 1000)
+        #expect(!reader.isSilent(at: 8999) && reader.isSilent(at: 9000))
+        #expect(reader.read([0x53, 0xFF, 0x53] as [UInt8], at: 5000).isEmpty)
+        #expect(reader.isSilent(at: 9000))
+        #expect(reader.read(Self.bytes(Self.foreign[0]), at: 7000).count == 1)
+        #expect(!reader.isSilent(at: 14_999) && reader.isSilent(at: 15_000))
+    }
+
+    @Test("what an earlier connection has begun does not spoil the first frame of the next one")
+    func nextConnection() {
+        var reader = OSDPFrameReader(gap: 20)
+        // It promises 1023 bytes.
+        #expect(reader.read([0x53, 0x00, 0xFF, 0x03, 0x04, 0x60] as [UInt8], at: 0).isEmpty)
+        reader.begin(at: 5)
+        #expect(reader.read(Self.bytes(Self.foreign[0]), at: 10).count == 1)
+        #expect(reader.faults == 1)
+    }
+
     @Test("whatever came before a silence, the first frame after it is found", arguments: [1, 2, 5, 200, 255])
     func afterSilence(_ count: Int) {
         var reader = OSDPFrameReader(gap: 20)

@@ -172,6 +172,22 @@ struct OSDPPeripheralTests {
         #expect(line.outcomes == ["1 unconfirmed"])
     }
 
+    @Test("a longer silence that a panel has asked for ends with its connection")
+    func keepActive() throws {
+        let line = Line()
+        try line.connect()
+        // KEEPACTIVE for a minute.
+        #expect(try line.command(0xA7, [0x60, 0xEA]) == (0x40, []))
+        line.now += 60_000
+        line.take(line.device.expire(at: line.now))
+        #expect(line.device.link == .secure)
+        line.take(line.device.lineLost())
+        try line.connect()
+        line.now += 8000
+        line.take(line.device.expire(at: line.now))
+        #expect(line.device.link == .silent)
+    }
+
     @Test("a panel that falls silent, and a line that is lost, leave the card unconfirmed", arguments: [true, false])
     func silence(_ isSilent: Bool) throws {
         let line = Line()

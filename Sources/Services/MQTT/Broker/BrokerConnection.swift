@@ -149,8 +149,8 @@ package final class BrokerConnection {
 
     /// Does what is possible without waiting.
     /// - Returns: the events, and why the connection has ended.
-    package func step(at now: Int64) -> (events: [Event], ending: String?) {
-        var ending: String?
+    package func step(at now: Int64) -> (events: [Event], ending: BrokerEnding?) {
+        var ending: BrokerEnding?
         isWriteBlocked = false
         do throws(Malformed) {
             if case .handshake(let stream) = state { ending = handshake(stream) }
@@ -158,17 +158,18 @@ package final class BrokerConnection {
             if ending == nil, case .ready = state { ending = ping(now) }
             if ending == nil { ending = write() }
         } catch {
-            ending = "the broker breaks the protocol: \(error.text)"
+            ending = .fault("the broker breaks the protocol: \(error.text)")
         }
-        if ending == BrokerStream.closed, isLoggingIn {
-            ending = "\(BrokerStream.closed) without an answer: check the port, and whether it is one for TLS"
+        if ending == .closed, isLoggingIn {
+            let text = BrokerEnding.closed.text
+            ending = .fault("\(text) without an answer: check the port, and whether it is one for TLS")
         }
         if ending != nil { state = .ended }
         defer { events = [] }
         return (events, ending)
     }
 
-    private func handshake(_ stream: BrokerStream) -> String? {
+    private func handshake(_ stream: BrokerStream) -> BrokerEnding? {
         switch stream.handshake() {
         case .moved:
             state = .open(stream)
@@ -180,7 +181,7 @@ package final class BrokerConnection {
         return nil
     }
 
-    private func write() -> String? {
+    private func write() -> BrokerEnding? {
         if case .handshake = state { return nil }
         guard let stream else { return nil }
         var progress = BrokerStream.Progress.moved(0)
@@ -199,7 +200,7 @@ package final class BrokerConnection {
         return nil
     }
 
-    private func receive() throws(Malformed) -> String? {
+    private func receive() throws(Malformed) -> BrokerEnding? {
         guard let stream else { return nil }
         if case .handshake = state { return nil }
         var buffer = [UInt8](repeating: 0, count: 4096)
@@ -219,14 +220,14 @@ package final class BrokerConnection {
 
     /// Handles the complete packets that have arrived.
     /// - Returns: why the broker ends the connection.
-    private func parse() throws(Malformed) -> String? {
+    private func parse() throws(Malformed) -> BrokerEnding? {
         while let packet = try input.next() {
             if let ending = try handle(packet) { return ending }
         }
         return nil
     }
 
-    private func handle(_ packet: BrokerPacket) throws(Malformed) -> String? {
+    private func handle(_ packet: BrokerPacket) throws(Malformed) -> BrokerEnding? {
         switch (packet, state) {
         case (.accepted(let found), .loggingIn(let stream)):
             limits = found
@@ -244,15 +245,15 @@ package final class BrokerConnection {
             events += confirming.map { .acknowledged($0, BrokerPacket.Reason(0)) }
             confirming = []
         case (.ended(let reason), .loggingIn), (.ended(let reason), .ready):
-            return "the broker has ended the connection: \(reason.text(for: configuration))"
+            return .fault("the broker has ended the connection: \(reason.text(for: configuration))")
         case (.accepted, _), (.refused, _), (.acknowledged, _), (.pong, _), (.ended, _):
             throw Malformed("it sends a packet at the wrong time")
         }
         return nil
     }
 
-    private func ping(_ now: Int64) -> String? {
-        if let pingedAt { return now >= pingedAt + pingTime ? "the broker does not answer to pings" : nil }
+    private func ping(_ now: Int64) -> BrokerEnding? {
+        if let pingedAt { return now >= pingedAt + pingTime ? .fault("the broker does not answer to pings") : nil }
         // The clock of the connection begins with CONNECT.
         guard !unconfirmed.isEmpty || now >= sentAt + pingPause else { return nil }
         pingedAt = now

@@ -4,6 +4,21 @@ import CTLS
 import Glibc
 import Host
 
+/// Why there is no connection to the broker any more.
+package enum BrokerEnding: Equatable, Sendable {
+    /// The broker has closed it, and has said nothing.
+    case closed
+    /// In words for the log.
+    case fault(String)
+
+    package var text: String {
+        switch self {
+        case .closed: "the broker has closed the connection"
+        case .fault(let text): text
+        }
+    }
+}
+
 /// The bytes between this host and the broker: a connected socket, with TLS if the settings say so. No call waits.
 final class BrokerStream {
     enum Progress {
@@ -12,8 +27,7 @@ final class BrokerStream {
         /// The socket must be readable first.
         case waitsToRead
         case waitsToWrite
-        /// Why the connection has ended.
-        case ended(String)
+        case ended(BrokerEnding)
     }
 
     /// Owned by this object.
@@ -23,8 +37,6 @@ final class BrokerStream {
     /// nil without TLS.
     private var tls: OpaquePointer?
     private var isSecure = false
-
-    static let closed = "the broker has closed the connection"
 
     /// Takes over a connected socket that does not block.
     init(_ descriptor: Int32, _ settings: TLSSettings?, host: String) {
@@ -51,7 +63,7 @@ final class BrokerStream {
     /// Makes the handshake of TLS; `.moved(0)` when it is complete.
     func handshake() -> Progress {
         guard let settings, !isSecure else { return .moved(0) }
-        guard let tls else { return .ended("TLS cannot be used: no memory is left") }
+        guard let tls else { return .ended(.fault("TLS cannot be used: no memory is left")) }
         ERR_clear_error()
         errno = 0
         tls_limit_reads(tls)
@@ -62,19 +74,20 @@ final class BrokerStream {
         }
         if let refusal = settings.refusal(SSL_get_verify_result(tls), host: host) {
             ERR_clear_error()
-            return .ended(refusal)
+            return .ended(.fault(refusal))
         }
         let isReset = ERR_peek_error() == 0 && errno == ECONNRESET
         let progress = progress(result, settings)
-        guard case .ended(let reason) = progress, reason == Self.closed || isReset else { return progress }
-        return .ended("\(Self.closed) during the TLS handshake: perhaps it does not speak TLS at this port")
+        guard case .ended(let reason) = progress, reason == .closed || isReset else { return progress }
+        let text = "\(BrokerEnding.closed.text) during the TLS handshake: perhaps it does not speak TLS at this port"
+        return .ended(.fault(text))
     }
 
     func read(into buffer: UnsafeMutableRawBufferPointer) -> Progress {
         errno = 0
         guard let settings, let tls else {
             let count = recv(descriptor, buffer.baseAddress, buffer.count, 0)
-            return count == 0 ? .ended(Self.closed) : plain(count, .waitsToRead)
+            return count == 0 ? .ended(.closed) : plain(count, .waitsToRead)
         }
         ERR_clear_error()
         tls_limit_reads(tls)
@@ -103,20 +116,23 @@ final class BrokerStream {
     private func plain(_ count: Int, _ waiting: Progress) -> Progress {
         if count >= 0 { return .moved(count) }
         if errno == EAGAIN || errno == EINTR { return waiting }
-        return .ended("the connection to the broker is broken: \(errorText())")
+        return .ended(Self.broken)
     }
 
     private func progress(_ result: Int32, _ settings: TLSSettings) -> Progress {
         switch SSL_get_error(tls, result) {
         case SSL_ERROR_WANT_READ: return .waitsToRead
         case SSL_ERROR_WANT_WRITE: return .waitsToWrite
-        case SSL_ERROR_ZERO_RETURN: return .ended(Self.closed)
+        case SSL_ERROR_ZERO_RETURN: return .ended(.closed)
         case SSL_ERROR_SYSCALL where ERR_peek_error() == 0:
-            return .ended(errno == 0 ? Self.closed : "the connection to the broker is broken: \(errorText())")
+            return .ended(errno == 0 ? .closed : Self.broken)
         case SSL_ERROR_SSL where ERR_GET_REASON(ERR_peek_last_error()) == SSL_R_UNEXPECTED_EOF_WHILE_READING:
             ERR_clear_error()
-            return .ended(Self.closed)
-        default: return .ended(settings.lastFault())
+            return .ended(.closed)
+        default: return .ended(.fault(settings.lastFault()))
         }
     }
+
+    /// The failure of the last call.
+    private static var broken: BrokerEnding { .fault("the connection to the broker is broken: \(errorText())") }
 }

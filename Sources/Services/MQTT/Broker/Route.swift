@@ -88,13 +88,13 @@ struct Route {
 
     /// There is no connection any more. `words` begin the line in the log.
     /// - Returns: whether the reason is new.
-    @discardableResult mutating func failed(_ reason: String, at now: Int64, _ words: String) -> Bool {
+    @discardableResult mutating func failed(_ ending: BrokerEnding, at now: Int64, _ words: String) -> Bool {
         var lasted: Int64 = 0
-        var reason = reason
+        var reason = ending.text
         if case .ready(_, let since) = state {
             lasted = now - since
             // Not every broker says that another client has the same name.
-            if reason == BrokerStream.closed, lasted < 10_000, failures > 0 {
+            if ending == .closed, lasted < 10_000, failures > 0 {
                 reason += " soon again: perhaps two hosts have one name ([publish] host)"
             }
         }

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Concurrency
+import Foundation
+import Glibc
+import Host
+import TestSupport
+import Testing
+import Text
+
+@testable import OSDP
+@testable import badged_osdp
+
+/// The first panel of osdp.conf with these lines.
+private func configured(_ lines: String...) throws -> OSDPConfiguration.Panel {
+    var configuration = OSDPConfiguration()
+    var errors: [StartError] = []
+    let text = (["[panel test]"] + lines).joined(separator: "\n") + "\n"
+    configuration.read(Array(text.utf8), "osdp.conf", &errors)
+    #expect(errors.isEmpty)
+    return try #require(configuration.panels.first)
+}
+
+/// Waits until a descriptor is readable, and returns whether it is.
+private func isReadable(_ descriptor: Int32, within milliseconds: Int32) -> Bool {
+    var request = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+    return poll(&request, 1, milliseconds) == 1
+}
+
+/// A port of badged-osdp, and what it has told.
+@Loop private final class ListeningPort {
+    let number: UInt16
+    var isSilent = false
+    private var told: [String] = []
+    private let changes = Changes()
+    private let reserved: ReservedPort
+    private var port: BusPort?
+
+    init() throws {
+        reserved = try ReservedPort()
+        number = reserved.number
+        let bus = try configured("listen = 127.0.0.1:\(number)").bus
+        port = BusPort(
+            bus,
+            try #require(bus.line),
+            opened: { [unowned self] in tell("opened") },
+            received: { [unowned self] bytes in tell(String(decoding: bytes, as: UTF8.self)) },
+            closed: { [unowned self] in tell("closed") },
+            isSilent: { [unowned self] in isSilent }
+        )
+        port?.start()
+    }
+
+    private func tell(_ event: String) {
+        told.append(event)
+        changes.notify()
+    }
+
+    /// Waits until exactly this was told, from the beginning.
+    func tells(_ events: String...) async {
+        await changes.wait { told.count >= events.count }
+        #expect(told == events)
+    }
+
+    func end() { port?.end() }
+}
+
+/// A serial line, whose other end is a panel in the hand of a test.
+@Loop private final class SerialPanel {
+    private let master: Int32
+    private let slave: Int32
+    private let folder: TemporaryFolder
+    private let bus: PanelBus
+    private var reader = OSDPFrameReader(gap: 600_000)
+    private var frames: [OSDPFrame] = []
+
+    /// It answers after 100 ms, the longest turn-around.
+    init() throws {
+        var (master, slave): (Int32, Int32) = (-1, -1)
+        var name = [CChar](repeating: 0, count: 64)
+        guard openpty(&master, &slave, nil, nil, nil) == 0, ttyname_r(slave, &name, name.count) == 0 else {
+            throw Unexpected("no line")
+        }
+        self.master = master
+        // The line stays open while nobody has the device.
+        self.slave = slave
+        folder = try TemporaryFolder()
+        let device = String(decoding: name.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+        let panel = try configured("device = \(device)", "security = off", "comset = yes", "turnaround = 100")
+        var settings = OSDPPeripheral.Settings()
+        settings.security = .off
+        settings.acceptsCommunication = true
+        bus = PanelBus(panel, settings, KeyFolder(path: folder.path), DaemonLink(socket: nil))
+        bus.start()
+    }
+
+    func end() {
+        bus.end("the test ends")
+        close(master)
+        close(slave)
+    }
+
+    func say(_ code: UInt8, _ data: [UInt8] = [], sequence: UInt8, times: Int = 1) {
+        let bytes = OSDPFrame(address: 0, isReply: false, sequence: sequence, code: code, data: data).bytes
+        let all = Array(repeatElement(bytes, count: times).joined())
+        #expect(write(master, all, all.count) == all.count)
+    }
+
+    /// Whether there is something to read, perhaps only after this time.
+    func hears(within milliseconds: Int32) async -> Bool {
+        await Task.detached { [master] in isReadable(master, within: milliseconds) }.value
+    }
+
+    /// The next frame of badged-osdp; nil if none comes for a minute.
+    func answer() async -> OSDPFrame? {
+        while frames.isEmpty, await hears(within: 60_000) {
+            var buffer = [UInt8](repeating: 0, count: 512)
+            let count = read(master, &buffer, buffer.count)
+            guard count > 0 else { return nil }
+            frames += reader.read(buffer.prefix(count), at: 0).map(\.frame)
+        }
+        return frames.isEmpty ? nil : frames.removeFirst()
+    }
+
+    /// What badged-osdp has set.
+    var baud: speed_t {
+        var settings = termios()
+        tcgetattr(master, &settings)
+        return cfgetospeed(&settings)
+    }
+}
+
+@Suite("Lines of badged-osdp", .timeLimit(.minutes(5))) @Loop
+struct OSDPBusTests {
+    private static let poll: UInt8 = 0x60
+    private static let setCommunication: UInt8 = 0x6E
+
+    /// Whether the other side has closed a connection.
+    private func isClosed(_ socket: Int32) async -> Bool {
+        await Task.detached { BlockingSocket.receive(from: socket) == nil }.value
+    }
+
+    @Test("a connection keeps the port while frames come over it, and gives it to the next one after a silence")
+    func takeover() async throws {
+        let port = try ListeningPort()
+        defer { port.end() }
+        let sockets = try (0..<3).map { _ in try LoopbackSocket.connect(port: port.number) }
+        defer { for socket in sockets { close(socket) } }
+        // They were accepted in their order.
+        #expect(await isClosed(sockets[1]))
+        #expect(await isClosed(sockets[2]))
+        await port.tells("opened")
+        port.isSilent = true
+        let new = try LoopbackSocket.connect(port: port.number)
+        defer { close(new) }
+        #expect(await isClosed(sockets[0]))
+        await port.tells("opened", "closed", "opened")
+        BlockingSocket.send(Array("hello".utf8), to: new)
+        await port.tells("opened", "closed", "opened", "hello")
+    }
+
+    @Test("the kernel asks the other side of a connection within ten seconds whether it is there")
+    func keepAlive() async throws {
+        let port = try ListeningPort()
+        defer { port.end() }
+        let socket = try LoopbackSocket.connect(port: port.number)
+        defer { close(socket) }
+        await port.tells("opened")
+        // Local and other address, state, queues, and the timer: 02 is that of the keep-alive. proc(5)
+        let table = try String(contentsOfFile: "/proc/self/net/tcp", encoding: .utf8)
+        let own = ":" + Hex.encode([UInt8(port.number >> 8), UInt8(port.number & 0xFF)]).uppercased()
+        let rows = table.split(separator: "\n").map { $0.split(separator: " ") }
+        let row = try #require(rows.first { $0.count > 5 && $0[1].hasSuffix(own) && $0[3] == "01" })
+        let timer = row[5].split(separator: ":")
+        #expect(timer.first == "02")
+        // In hundredths of a second.
+        #expect(timer.last.flatMap { Int($0, radix: 16) }.map { $0 <= 1000 } == true, "\(row)")
+    }
+
+    @Test("a panel that asks again and again within the turn-around gets an answer")
+    func frequent() async throws {
+        let panel = try SerialPanel()
+        defer { panel.end() }
+        var isAnswered = false
+        for _ in 0..<5000 where !isAnswered {
+            panel.say(Self.poll, sequence: 0)
+            isAnswered = await panel.hears(within: 2)
+        }
+        #expect(isAnswered)
+    }
+
+    @Test("commands that come within the turn-around get one answer, to the newest")
+    func newest() async throws {
+        let panel = try SerialPanel()
+        defer { panel.end() }
+        panel.say(Self.poll, sequence: 0, times: 10)
+        #expect(await panel.answer()?.sequence == 0)
+        panel.say(Self.poll, sequence: 1)
+        #expect(await panel.answer()?.sequence == 1)
+    }
+
+    @Test("the answer to COMSET leaves at the old rate, and the line has the new one after it")
+    func communication() async throws {
+        let panel = try SerialPanel()
+        defer { panel.end() }
+        panel.say(Self.setCommunication, [0, 0x00, 0x96, 0, 0], sequence: 0)
+        // The rate is looked at first: nobody has heard an answer at the new rate.
+        while true {
+            let baud = panel.baud
+            if await panel.hears(within: 1) { break }
+            try #require(baud == speed_t(B9600))
+        }
+        #expect(await panel.answer()?.data == [0, 0x00, 0x96, 0, 0])
+        while panel.baud != speed_t(B38400) { _ = await panel.hears(within: 2) }
+    }
+}
