@@ -494,7 +494,7 @@ let package = Package(
             [
                 "EService", "HTTP", "Transfers", "EID", "EIDServer", "Crypto", "ISO7816", "COpenSSL", "Concurrency",
                 "TestSupport", "CountryAuthorities", "Antelope", "ServerDoubles", "Text", "HDWallet", "MPin",
-                "VirtualEID", "Host", "CLinux", "badged-mqtt", "MQTT", "BadgedClient", "Vault", "OSDP",
+                "VirtualEID", "Host", "CLinux", "badged-mqtt", "MQTT", "BadgedClient", "Vault", "OSDP", "CTLS",
             ]
         ),
         tests(
