@@ -495,7 +495,7 @@ let package = Package(
                 "EService", "HTTP", "Transfers", "EID", "EIDServer", "Crypto", "ISO7816", "COpenSSL", "Concurrency",
                 "TestSupport", "CountryAuthorities", "Antelope", "ServerDoubles", "Text", "HDWallet", "MPin",
                 "VirtualEID", "Host", "CLinux", "badged-mqtt", "MQTT", "BadgedClient", "Vault", "badged-osdp",
-                "OSDP",
+                "OSDP", "CTLS",
             ]
         ),
         tests(

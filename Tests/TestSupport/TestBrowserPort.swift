@@ -87,6 +87,16 @@ import Synchronization
         return try TestClient(socket: pair.0)
     }
 
+    /// Opens a WebSocket, and returns its socket, which the caller closes.
+    nonisolated package static func upgraded(_ port: UInt16) async throws -> Int32 {
+        try await result {
+            let socket = try dial(port)
+            let (answer, _) = try upgrade(socket, port)
+            guard answer.hasPrefix("HTTP/1.1 101 ") else { throw SystemError("no WebSocket: \(answer)") }
+            return socket
+        }
+    }
+
     // MARK: Plain HTTP
 
     /// Runs a blocking exchange on a separate thread.

@@ -31,9 +31,11 @@ static inline EVP_PKEY *tls_ephemeral_key(SSL *connection) {
 static inline long tls_status_response(SSL *connection, const unsigned char **bytes) {
     return SSL_get_tlsext_status_ocsp_resp(connection, bytes);
 }
+static inline void tls_refuse_renegotiation(SSL_CTX *context) { SSL_CTX_set_options(context, SSL_OP_NO_RENEGOTIATION); }
 /* No renegotiation, no sessions, no tickets; a write may be repeated from another buffer. */
 static inline void tls_keep_simple(SSL_CTX *context) {
-    SSL_CTX_set_options(context, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_TICKET | SSL_OP_NO_COMPRESSION);
+    tls_refuse_renegotiation(context);
+    SSL_CTX_set_options(context, SSL_OP_NO_TICKET | SSL_OP_NO_COMPRESSION);
     SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
     SSL_CTX_set_mode(context, SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
 }

@@ -122,7 +122,10 @@ import Text
                 }
             }
             guard position < capture.events.count else { break }
-            let pause = capture.events[position].time - entry.time
+            let next = capture.events[position].time
+            let (difference, hasOverflow) = next.subtractingReportingOverflow(entry.time)
+            // Only a later time is that far away.
+            let pause = hasOverflow ? (next > entry.time ? Self.longestPause : 0) : difference
             if pause >= 1000 {
                 alarm?.set(after: min(pause, Self.longestPause) / 1000)
                 return

@@ -26,7 +26,7 @@ import Text
     private var pending: (MQTTConfiguration, EventContent)?
     /// Why the last reload was refused.
     private var refusedReload: String?
-    /// The end of the last connection in milliseconds since 1970; nil: there was none.
+    /// The end of the last connection that was watched, in milliseconds since 1970; nil: there was none.
     private var lastSeen: Int64?
     private var isSightingsUrgent = false
     private var areSightingsSet = false
@@ -165,7 +165,8 @@ import Text
 
     private func end(_ reason: String?) {
         if let reason { Log.warning("badged: \(reason)") }
-        if connection != nil { lastSeen = Loop.wallClock }
+        // A connection that did not get so far has watched nothing.
+        if daemon.isConnected { lastSeen = Loop.wallClock }
         connection?.close()
         connection = nil
         readers = [:]

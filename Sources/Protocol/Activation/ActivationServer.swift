@@ -23,7 +23,8 @@ package import Text
     /// The time limit for the request of a connection, in seconds.
     private let requestTimeout: UInt32
     private var daemon: OpaquePointer?
-    private var registrations: [Loop.Registration] = []
+    private var registration: Loop.Registration?
+    private var listeners: [Listener] = []
     private var timer: Loop.Alarm?
     /// By the connection of the library.
     private var clients: [OpaquePointer: Client] = [:]
@@ -88,11 +89,10 @@ package import Text
         timer = Loop.Alarm { [weak self] in self?.work() }
         do throws(SystemError) {
             let descriptor = cmicrohttpd_descriptor(daemon)
-            registrations.append(try Loop.watch(descriptor, .read) { [weak self] _ in self?.work() })
+            registration = try Loop.watch(descriptor, .read) { [weak self] _ in self?.work() }
             for listener in listeners {
                 clinux_set_nonblocking(listener)
-                let registration = try Loop.watch(listener, .read) { [weak self] _ in self?.acceptClients(listener) }
-                registrations.append(registration)
+                self.listeners.append(try Listener(listener) { [weak self] in self?.acceptClients($0) })
             }
             return true
         } catch {
@@ -104,8 +104,9 @@ package import Text
 
     /// Closes all connections.
     package func stop() {
-        for registration in registrations { registration.cancel() }
-        registrations = []
+        for listener in listeners { listener.cancel() }
+        listeners = []
+        registration?.cancel()
         timer?.cancel()
         for client in clients.values { client.end() }
         if let daemon {
@@ -189,27 +190,35 @@ package import Text
         }
     }
 
-    private func acceptClients(_ listener: Int32) {
-        guard let daemon else { return }
-        for _ in 0..<64 {
-            let socket = clinux_accept(listener)
-            guard socket >= 0 else { break }
-            let user = user(socket)
-            guard makeRoom(for: user) else {
-                if !hasLoggedRefusal { log("connections are refused: the limit is \(Self.maximumConnections)", false) }
-                hasLoggedRefusal = true
-                close(socket)
-                continue
+    private func acceptClients(_ listener: Listener) {
+        do throws(SystemError) {
+            for _ in 0..<64 {
+                guard let socket = try listener.accept() else { break }
+                serve(socket)
             }
-            arriving[socket] = user
-            clinux_tcp_nodelay(socket)
-            // The library needs an address for limits that are not used. On failure it closes the socket.
-            var address = sockaddr()
-            address.sa_family = sa_family_t(AF_INET)
-            MHD_add_connection(daemon, socket, &address, socklen_t(MemoryLayout<sockaddr>.size))
-            arriving[socket] = nil
+        } catch {
+            let text = "cannot accept a connection: \(errorText(error.code))"
+            if lineLimit.mayWrite(at: Int(Loop.now / 1000)) { log(text, false) }
         }
         work()
+    }
+
+    /// Passes a connection to the library, or closes it.
+    private func serve(_ socket: Int32) {
+        let user = user(socket)
+        guard let daemon, makeRoom(for: user) else {
+            if !hasLoggedRefusal { log("connections are refused: the limit is \(Self.maximumConnections)", false) }
+            hasLoggedRefusal = true
+            close(socket)
+            return
+        }
+        arriving[socket] = user
+        clinux_tcp_nodelay(socket)
+        // The library needs an address for limits that are not used. On failure it closes the socket.
+        var address = sockaddr()
+        address.sa_family = sa_family_t(AF_INET)
+        MHD_add_connection(daemon, socket, &address, socklen_t(MemoryLayout<sockaddr>.size))
+        arriving[socket] = nil
     }
 
     /// Closes the oldest connection without a request, if that is necessary for one more of a user: one of the same user,

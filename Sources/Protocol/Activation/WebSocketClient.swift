@@ -21,9 +21,12 @@ import Host
 
     /// With more waiting bytes for the daemon than this, reading from the client is paused.
     private static let highWater = 65_536
-    /// With more waiting bytes for the client than this, no lines are taken from the daemon.
+    /// With more waiting bytes for the client than this, no lines are taken from the daemon, and nothing is read from the
+    /// client: it may send pings and read no answer.
     private static let largestOutgoing = 65_536
     private static let readSize = 16_384
+    /// The number of receipts before others on the loop have their turn.
+    private static let largestTurn = 16
 
     /// Takes over an upgraded connection. `closed` is called at its end, when the library has to work.
     init(_ socket: Int32, _ handle: OpaquePointer, _ link: BrowserLink, _ closed: @escaping @Loop () -> Void) {
@@ -46,15 +49,21 @@ import Host
     }
 
     private func handle(_ events: UInt32) {
+        // Nobody is there to answer, and the kernel would report the end in each turn.
+        if !mayRead, events & Loop.hungUp != 0 { return close() }
         if events & Loop.writable != 0 { sendLines() }
         if events & (Loop.readable | Loop.hungUp) != 0 { read() }
     }
 
     // MARK: From the client
 
+    private var mayRead: Bool {
+        !isClosed && !isEnding && link.backlog <= Self.highWater && stream.backlog < Self.largestOutgoing
+    }
+
     private func read() {
         withUnsafeTemporaryAllocation(byteCount: Self.readSize, alignment: 1) { buffer in
-            while !isClosed, !isEnding, link.backlog <= Self.highWater {
+            for _ in 0..<Self.largestTurn where mayRead {
                 let count = stream.receive(buffer)
                 if count == 0 { break }
                 guard count > 0 else { return close() }
@@ -107,7 +116,7 @@ import Host
     }
 
     private func updateInterest() {
-        stream.isReading = !isEnding && link.backlog <= Self.highWater
+        stream.isReading = mayRead
     }
 
     // MARK: End

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-import CLinux
 package import Concurrency
 import Glibc
 package import Host
@@ -15,8 +14,7 @@ import Text
     /// They may change at any time.
     package var limits: ServerLimits
     private let permissions: @Loop (Peer) async -> Permissions
-    private var listener: Int32 = -1
-    private var acceptance: Loop.Registration?
+    private var listener: Listener?
     private var sessionsByID: [ObjectIdentifier: Session] = [:]
     private var sessionCount = 0
     private var clientsByUser: [UInt32?: Int] = [:]
@@ -92,19 +90,18 @@ import Text
     /// Serves a listening, non-blocking Unix stream socket, which the caller still owns.
     /// - Throws: `SystemError` if the loop cannot watch the socket.
     package func listen(on socket: Int32) throws(SystemError) {
-        listener = socket
         var files = rlimit()
         if getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &files) == 0, files.rlim_cur < rlim_t(Int32.max) {
             firstReserved = Int32(files.rlim_cur) - Self.reservedDescriptors
         }
-        acceptance = try Loop.watch(socket, .read) { [weak self] _ in self?.acceptClients() }
+        listener = try Listener(socket) { [weak self] in self?.acceptClients($0) }
     }
 
     /// Ends all sessions after their workflows have released the cards. Returns at the end of the last session.
     package func stop() async {
         isStopped = true
-        acceptance?.cancel()
-        acceptance = nil
+        listener?.cancel()
+        listener = nil
         while let client = arrivals.next() { close(client.socket) }
         // The authentication of a browser runs in another session, and is cancelled before the one of the browser ends.
         for session in sessions { session.workflow?.cancel() }
@@ -129,24 +126,16 @@ import Text
     /// The time for clients that are new, in a turn of the loop, in microseconds. To serve one costs much more.
     private static let share: Int64 = 5000
 
-    private func acceptClients() {
+    private func acceptClients(_ listener: Listener) {
         defer { serveArrivals() }
-        // Bounded, so that a flood of connections cannot delay the connected clients.
-        for _ in 0..<Self.accepted {
-            let socket = clinux_accept(listener)
-            if socket < 0 {
-                switch errno {
-                case EINTR, ECONNABORTED: continue
-                case EMFILE, ENFILE, ENOBUFS, ENOMEM:
-                    log(.warning, "cannot accept a client: \(String(cString: strerror(errno)))", for: nil)
-                    // The listener stays readable, so the loop would never wait. The end of a session resumes
-                    // accepting.
-                    if !sessionsByID.isEmpty { acceptance?.change([]) }
-                default: break
-                }
-                return
+        do throws(SystemError) {
+            // Bounded, so that a flood of connections cannot delay the connected clients.
+            for _ in 0..<Self.accepted {
+                guard let socket = try listener.accept() else { return }
+                arrive(socket)
             }
-            arrive(socket)
+        } catch {
+            log(.warning, "cannot accept a client: \(errorText(error.code))", for: nil)
         }
     }
 
@@ -345,7 +334,8 @@ import Text
         sessionsByID[ObjectIdentifier(session)] = nil
         let rest = clientsByUser[session.uid, default: 1] - 1
         clientsByUser[session.uid] = rest > 0 ? rest : nil
-        acceptance?.change(.read)
+        // It may have paused for a descriptor.
+        listener?.isReading = true
         onClientsChange()
     }
 }

@@ -30,6 +30,8 @@ import Text
     /// The maximum numbers of handshakes under way, in total and of one source.
     private static let maximumHandshakes = 16
     private static let maximumOfSource = 8
+    /// The number of connections that are accepted in a turn of the loop.
+    private static let accepted = 64
     /// Milliseconds between two reports of one flood.
     private static let reportPause: Int64 = 1000
 
@@ -116,12 +118,13 @@ import Text
     }
 
     private func accept(_ socket: PortSocket) {
-        while !queue.isFull {
+        // Bounded, so that a flood of connections cannot delay the device that is connected.
+        for _ in 0..<Self.accepted where !queue.isFull {
             guard let (connection, sender) = socket.accept() else { return }
             queue.add(connection, sender.host)
         }
         // Further connections wait in the backlog of the kernel. A timeout is not a refusal.
-        for socket in sockets { socket.read(false) }
+        if queue.isFull { for socket in sockets { socket.read(false) } }
     }
 
     /// Announces this host, unless a device is connected.

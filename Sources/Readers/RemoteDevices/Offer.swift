@@ -61,19 +61,21 @@ package struct Offer: Sendable, Equatable {
 
     /// Returns the host and the port of `wss://host:port`.
     private static func endpoint(_ text: String) -> (host: String, port: UInt16)? {
-        let scheme = "wss://"
-        guard text.lowercased().hasPrefix(scheme) else { return nil }
-        let authority = text.dropFirst(scheme.count).prefix { $0 != "/" && $0 != "?" }
-        guard let colon = authority.lastIndex(of: ":"), case let digits = authority[authority.index(after: colon)...],
-            digits.first != "+", let port = UInt16(digits), port > 0
+        // Bytes: a step back over characters may look at the whole text.
+        let scheme = "wss://".utf8
+        guard text.lowercased().utf8.starts(with: scheme) else { return nil }
+        let authority = text.utf8.dropFirst(scheme.count).prefix { $0 != UInt8(ascii: "/") && $0 != UInt8(ascii: "?") }
+        guard let colon = authority.lastIndex(of: UInt8(ascii: ":")),
+            case let digits = authority[authority.index(after: colon)...], digits.first != UInt8(ascii: "+"),
+            let port = UInt16(Substring(digits)), port > 0
         else { return nil }
         var host = authority[..<colon]
-        if host.hasPrefix("["), host.hasSuffix("]") {
+        if host.first == UInt8(ascii: "["), host.last == UInt8(ascii: "]") {
             host = host.dropFirst().dropLast()
-        } else if host.contains(":") {
+        } else if host.contains(UInt8(ascii: ":")) {
             return nil
         }
-        return host.isEmpty ? nil : (String(host), port)
+        return host.isEmpty ? nil : (String(Substring(host)), port)
     }
 
     /// Returns the fingerprint in a datagram without parsing it, for a limit before the parser; nil for a datagram that

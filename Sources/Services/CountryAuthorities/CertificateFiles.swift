@@ -54,6 +54,29 @@ package enum CertificateFiles {
     }
 }
 
+/// What files were like when they were read, and when that was.
+///
+/// What an authority has signed is judged by the time of reading: a list is refused before its signer is valid, as with
+/// the clock of a host that has just started, and counts no longer when the signer has expired.
+struct FileReading<Stamps: Equatable & Sendable>: Sendable {
+    /// nil: nothing was read yet.
+    private let stamps: Stamps?
+    /// Seconds since 1970.
+    private let time: Int
+    /// How long it counts, in seconds. To read again takes up to a second.
+    private static var life: Int { 3600 }
+
+    init(_ stamps: Stamps? = nil, at time: Int = 0) {
+        self.stamps = stamps
+        self.time = time
+    }
+
+    /// Whether it still counts for files with these attributes.
+    func counts(for stamps: Stamps, at time: Int) -> Bool {
+        self.stamps == stamps && (0...Self.life).contains(time - self.time)
+    }
+}
+
 /// The attributes that change when a file is written or replaced.
 struct FileStamp: Equatable {
     let path: String

@@ -21,12 +21,11 @@ package struct DocumentAnchorSummary: Sendable, Equatable {
     package init() {}
 }
 
-/// The folder with the authorities of electronic documents, for a program that runs for long: changed files are read
-/// again. Nothing is read before a client asks, because hundreds of certificates take memory and about a second.
+/// The folder with the authorities of electronic documents, for a program that runs for long: it is read again when a file
+/// has changed, after an hour, and when the clock was set back. Nothing is read before a client asks, because hundreds of certificates take memory and about a second.
 package final class DocumentAnchorFolder: Sendable {
     private struct State {
-        /// nil: nothing was read yet.
-        var stamps: [FileStamp]?
+        var reading = FileReading<[FileStamp]>()
         var summary = DocumentAnchorSummary()
         /// nil until a document is read.
         var anchors: DocumentAnchors?
@@ -59,12 +58,13 @@ package final class DocumentAnchorFolder: Sendable {
         self.requiresRevocationList = requiresRevocationList
     }
 
-    /// Returns the authorities; reads the folder if a file has changed since the last time. Signatures are checked, so
-    /// this may take a second. A cancelled task gets what was read so far. `time` is in seconds since 1970.
+    /// Returns the authorities; reads the folder if the last reading counts no more. Signatures are checked, so this may
+    /// take a second. A cancelled task gets what was read so far. `time` is in seconds since 1970.
     @concurrent package func anchors(at time: Int) async -> DocumentAnchors {
         state.withLock { state in
-            if let anchors = state.anchors, state.stamps == stamps() { return anchors }
-            let (anchors, new) = read(at: time)
+            let stamps = stamps()
+            if let anchors = state.anchors, state.reading.counts(for: stamps, at: time) { return anchors }
+            let (anchors, new) = read(stamps, at: time)
             if !Task.isCancelled { keep(new, &state) }
             state.anchors = Task.isCancelled ? nil : anchors
             return anchors
@@ -74,25 +74,25 @@ package final class DocumentAnchorFolder: Sendable {
     /// Returns what the folder has. The certificates are not kept in memory. `time` is in seconds since 1970.
     @concurrent package func summary(at time: Int) async -> DocumentAnchorSummary {
         state.withLock { state in
-            if state.stamps == stamps() { return state.summary }
-            let (_, new) = read(at: time)
+            let stamps = stamps()
+            if state.reading.counts(for: stamps, at: time) { return state.summary }
+            let (_, new) = read(stamps, at: time)
             if !Task.isCancelled { keep(new, &state) }
             return new.summary
         }
     }
 
     /// Why files or entries are ignored, without a note of it. `time` is in seconds since 1970.
-    package func warnings(at time: Int) -> [String] { read(at: time).1.summary.warnings }
+    package func warnings(at time: Int) -> [String] { read(stamps(), at: time).1.summary.warnings }
 
     private func keep(_ new: State, _ state: inout State) {
         if state.summary.warnings != new.summary.warnings { new.summary.warnings.forEach(warn) }
         state = new
     }
 
-    private func read(at time: Int) -> (DocumentAnchors, State) {
+    private func read(_ stamps: [FileStamp], at time: Int) -> (DocumentAnchors, State) {
         var anchors = DocumentAnchors()
         anchors.requiresRevocationList = requiresRevocationList
-        let stamps = stamps()
         var files: [(name: String, content: [UInt8])] = []
         var warnings: [String] = []
         for stamp in stamps where !Task.isCancelled {
@@ -113,7 +113,7 @@ package final class DocumentAnchorFolder: Sendable {
         summary.lists = added.lists
         summary.newest = stamps.map(\.seconds).max()
         summary.warnings = (warnings + added.warnings).map { "\(path)/\($0)" }
-        return (anchors, State(stamps: stamps, summary: summary))
+        return (anchors, State(reading: FileReading(stamps, at: time), summary: summary))
     }
 
     private func stamps() -> [FileStamp] {

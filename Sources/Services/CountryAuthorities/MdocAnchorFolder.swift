@@ -30,17 +30,16 @@ package struct MdocAnchorSummary: Sendable, Equatable {
 
 /// The folder with the authorities of mobile documents. Certificates in the folder are trusted for all documents; those
 /// in a folder inside, whose name is a document type, for this type. Revocation lists and status lists may lie in any.
-/// The lists that badged has fetched count beside them. Changed files are read again; nothing is read before somebody
-/// asks. docs/mobile-documents.md.
+/// The lists that badged has fetched count beside them. They are read again when a file has changed, after an hour, and
+/// when the clock was set back; nothing is read before somebody asks. docs/mobile-documents.md.
 package final class MdocAnchorFolder: Sendable {
-    private struct Stamps: Equatable {
+    private struct Stamps: Equatable, Sendable {
         var files: [FileStamp]
         var lists: [FileStamp]
     }
 
     private struct State {
-        /// nil: nothing was read yet.
-        var stamps: Stamps?
+        var reading = FileReading<Stamps>()
         var summary = MdocAnchorSummary()
         /// nil until a document is read.
         var authorities: MdocAuthorities?
@@ -88,12 +87,12 @@ package final class MdocAnchorFolder: Sendable {
             }
     }
 
-    /// Returns the authorities; reads the folders if a file has changed since the last time. A cancelled task gets what
-    /// was read so far. `time` is in seconds since 1970.
+    /// Returns the authorities; reads the folders if the last reading counts no more. A cancelled task gets what was read
+    /// so far. `time` is in seconds since 1970.
     @concurrent package func authorities(at time: Int) async -> MdocAuthorities {
         state.withLock { state in
             let stamps = stamps()
-            if let authorities = state.authorities, state.stamps == stamps { return authorities }
+            if let authorities = state.authorities, state.reading.counts(for: stamps, at: time) { return authorities }
             let (authorities, new) = read(stamps, at: time)
             if !Task.isCancelled { keep(new, &state) }
             state.authorities = Task.isCancelled ? nil : authorities
@@ -105,7 +104,7 @@ package final class MdocAnchorFolder: Sendable {
     @concurrent package func summary(at time: Int) async -> MdocAnchorSummary {
         state.withLock { state in
             let stamps = stamps()
-            if state.stamps == stamps { return state.summary }
+            if state.reading.counts(for: stamps, at: time) { return state.summary }
             let (_, new) = read(stamps, at: time)
             if !Task.isCancelled { keep(new, &state) }
             return new.summary
@@ -129,7 +128,9 @@ package final class MdocAnchorFolder: Sendable {
     @concurrent package func anchors(at time: Int) async -> DocumentAnchors {
         state.withLock { state in
             let stamps = stamps()
-            if let authorities = state.authorities, state.stamps == stamps { return authorities.anchors }
+            if let authorities = state.authorities, state.reading.counts(for: stamps, at: time) {
+                return authorities.anchors
+            }
             return read(stamps, at: time).0.anchors
         }
     }
@@ -215,7 +216,7 @@ package final class MdocAnchorFolder: Sendable {
         summary.warnings =
             warnings.sorted().map { "\(path)/\($0)" }
             + refusals.sorted { $0.key < $1.key }.map { "\(PublishedList.shown($0.key)): \($0.value.text)" }
-        return (authorities, State(stamps: stamps, summary: summary))
+        return (authorities, State(reading: FileReading(stamps, at: time), summary: summary))
     }
 
     private static func isFolder(_ path: String) -> Bool {

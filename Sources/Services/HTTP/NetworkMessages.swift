@@ -79,7 +79,8 @@ package enum NetworkMessage {
     package static let maximumRequest = 16 << 20
     package static let maximumHeaders = 1000
     static let maximumHashes = 1 << 17
-    static let maximumHandshakes = 64
+    /// The maximum number of handshakes of a transfer, and of lines for the log.
+    package static let maximumHandshakes = 64
 
     /// The maximum number of bytes of the report of a request.
     static func maximumReport(_ request: HTTPRequest) -> Int { (4 << 20) + 2 * request.maximumLength }

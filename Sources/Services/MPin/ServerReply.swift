@@ -56,10 +56,10 @@ package enum ServerReply {
     /// Reads the access code after the `#` of an address.
     package static func accessCode(_ body: [UInt8]) throws(Failure) -> String {
         let text = try ServerAnswer(body).string("qrURL", limit: 4096)
-        guard let mark = text.lastIndex(of: "#") else {
+        guard let mark = text.utf8.lastIndex(of: UInt8(ascii: "#")) else {
             throw Failure(.responseParseError, "qrURL of the service has no access code")
         }
-        let code = String(text[text.index(after: mark)...])
+        let code = String(text[text.utf8.index(after: mark)...])
         guard (1...MPinConnection.maximumCode).contains(code.utf8.count) else {
             throw Failure(.responseParseError, "qrURL of the service has no access code")
         }

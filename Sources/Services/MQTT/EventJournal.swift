@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import CLinux
 import Glibc
 import Host
 import Text
@@ -8,27 +9,44 @@ import Text
 package struct EventJournal {
     private let folder: String
     private let days: Int
+    private let isClockRight: () -> Bool
     private static let longestFile = 64 << 20
 
-    /// `days` is how long events are kept; 0: none are.
-    package init(folder: String, days: Int) { (self.folder, self.days) = (folder + "/kept", days) }
+    /// `days` is how long events are kept; 0: none are. `isClockRight` says whether the clock of the host is synchronised.
+    package init(
+        folder: String,
+        days: Int,
+        isClockRight: @escaping () -> Bool = { clinux_clock_is_synchronised() != 0 }
+    ) {
+        self.folder = folder + "/kept"
+        self.days = days
+        self.isClockRight = isClockRight
+    }
 
     func add(_ topic: String, _ payload: [UInt8], now: Int64 = EventStore.now) {
         guard days > 0 else { return }
         let path = "\(folder)/\(Self.name(now))"
         if access(path, F_OK) != 0 { prune(now) }
-        guard case .file(let descriptor) = PlainFile.open(path, flags: O_WRONLY | O_CREAT | O_APPEND) else { return }
+        guard case .file(let descriptor) = PlainFile.open(path, flags: O_RDWR | O_CREAT | O_APPEND) else { return }
         defer { close(descriptor) }
-        let line = Array(topic.utf8) + [0x20] + payload + [0x0A]
-        guard lseek(descriptor, 0, SEEK_END) + line.count <= Self.longestFile else { return }
+        let length = lseek(descriptor, 0, SEEK_END)
+        var last: UInt8 = 0x0A
+        if length > 0 { pread(descriptor, &last, 1, length - 1) }
+        // The disk was full, or the power was cut, in the middle of a line.
+        var line = last == 0x0A ? [] : [0x0A] as [UInt8]
+        line += Array(topic.utf8) + [0x20] + payload + [0x0A]
+        guard length + line.count <= Self.longestFile else { return }
         _ = write(descriptor, line, line.count)
     }
 
-    /// Removes the files of days that are over; all of them if none are kept.
+    /// Removes the files of days that are over; all of them if none are kept. A clock that may be wrong does not say which
+    /// these are: then the newest files stay, one more than there are days.
     package func prune(_ now: Int64 = EventStore.now) {
         mkdir(folder, 0o700)
+        let names = names
         let oldest = Self.name(now - Int64(days) * 86_400_000)
-        for name in names where days == 0 || name < oldest { unlink("\(folder)/\(name)") }
+        let over = isClockRight() ? names.prefix { $0 < oldest } : names.dropLast(days + 1)
+        for name in days == 0 ? names[...] : over { unlink("\(folder)/\(name)") }
     }
 
     private static func name(_ time: Int64) -> String { CalendarDay(of: Int(time / 1000)).text + ".events" }
@@ -37,9 +55,10 @@ package struct EventJournal {
         Folder.names(in: folder) { $0.hasSuffix(".events") }?.sorted() ?? []
     }
 
-    /// Gives the lines of all events from a number on, in the order in which the broker had them, each once.
+    /// Gives the lines of all events from a number on, in the order in which the broker had them by the clock of the host,
+    /// each once.
     package func lines(from first: Int, each: (String) -> Void) {
-        var newest: [String: Int] = [:]
+        var given: [String: Set<Int>] = [:]
         for name in names {
             guard case .bytes(let bytes) = PlainFile.read("\(folder)/\(name)", limit: Self.longestFile) else {
                 continue
@@ -49,8 +68,7 @@ package struct EventJournal {
                     let sequence = event["sequence"]?.int, let epoch = event["epoch"]?.string
                 else { continue }
                 let key = String(decoding: line[..<space], as: UTF8.self) + epoch
-                guard sequence >= first, sequence > newest[key] ?? 0 else { continue }
-                newest[key] = sequence
+                guard sequence >= first, given[key, default: []].insert(sequence).inserted else { continue }
                 each(String(decoding: line, as: UTF8.self))
             }
         }

@@ -113,7 +113,7 @@ package final class EventOutbox {
                 let mark = marks[stream] ?? queue.mark(stream)
                 // A card that was on the reader before this program began to watch has an event already.
                 if mark.run == run, run != 0, number <= mark.number { continue }
-                if mark.run == run, run != 0, mark.number > 0, number > mark.number + 1 {
+                if mark.run == run, run != 0, mark.number > 0, number - mark.number > 1 {
                     commit()
                     let missed = number - mark.number - 1
                     queue.add(Gap(reason: .notWatching, missed: missed, since: mark.time, until: time), to: stream)
@@ -295,11 +295,14 @@ package final class EventOutbox {
     package func deadline(at now: Int64) -> Int64 {
         var deadline = min(queue.hasDone ? flushDue : .max, queue.logDue)
         guard window > 0 else { return deadline }
-        for (document, slot) in slots where !slot.isSending {
-            if let due = due(document, slot) { deadline = min(deadline, due) }
+        // While the window is full, nothing is sent before an answer.
+        if sent.count < window {
+            for (document, slot) in slots where !slot.isSending {
+                if let due = due(document, slot) { deadline = min(deadline, due) }
+            }
+            for time in heldUntil.values where time > now { deadline = min(deadline, time) }
+            if let due = discovery.due { deadline = min(deadline, due) }
         }
-        for time in heldUntil.values where time > now { deadline = min(deadline, time) }
-        if let due = discovery.due { deadline = min(deadline, due) }
         if !sent.isEmpty { deadline = min(deadline, answeredAt + Self.answerTime + 1) }
         return deadline
     }

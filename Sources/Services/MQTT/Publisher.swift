@@ -30,6 +30,9 @@ package final class Publisher {
     private var routes: [Route]
     private var route: Route { routes[0] }
     private var attempts = 0
+    /// The threads that connect. One whose look-up hangs stays when nobody waits for it any more.
+    private var diallers = 0
+    private static let mostDiallers = 4
     private var status: StatusFile
     /// Whether somebody has asked for the status, and the other thread has not answered yet.
     private var isAnswering = false
@@ -106,8 +109,8 @@ package final class Publisher {
     private func keepConnection(_ place: Int, _ now: Int64) {
         if case .waiting(let time) = routes[place].state {
             if now >= time { connect(place) }
-        } else if routes[place].isOverdue(at: now) {
-            lost(place, .fault("the broker does not answer"))
+        } else if let reason = routes[place].delay(at: now) {
+            lost(place, .fault(reason))
         } else if place == 0, route.ready != nil, outbox.isStuck(at: now) {
             lost(place, .fault("the broker does not acknowledge"))
         }
@@ -159,6 +162,9 @@ package final class Publisher {
     // MARK: Connection
 
     private func connect(_ place: Int) {
+        guard diallers < Self.mostDiallers else {
+            return lost(place, "the look-ups of the name in earlier attempts hang: check the name service of this host")
+        }
         routes[place].session = Hex.encode(UInt64.random(in: .min ... .max))
         attempts += 1
         let configuration = routes[place].configuration
@@ -166,20 +172,25 @@ package final class Publisher {
             topic: configuration.topic(Document.state.rawValue),
             payload: outbox.offline(routes[place].session, "connectionLost", at: nil)
         )
-        do throws(StartError) { try routes[place].dial(attempts, will: will, mailbox) } catch {
+        do throws(StartError) {
+            try routes[place].dial(attempts, will: will, mailbox, at: Self.now)
+            diallers += 1
+        } catch {
             lost(place, .fault(error.message))
         }
     }
 
     private func dialled(_ attempt: Int, _ outcome: Dialling.Outcome) {
-        let place = routes.firstIndex { $0.attempt == attempt }
+        diallers -= 1
+        guard let place = routes.firstIndex(where: { $0.attempt == attempt }),
+            case .dialling(let connection, _) = routes[place].state
+        else {
+            if case .socket(let descriptor) = outcome { Glibc.close(descriptor) }
+            return
+        }
         switch outcome {
-        case .failed(let reason): if let place { lost(place, .fault(reason)) }
+        case .failed(let reason): lost(place, .fault(reason))
         case .socket(let descriptor):
-            guard let place, case .dialling(let connection) = routes[place].state else {
-                Glibc.close(descriptor)
-                return
-            }
             routes[place].state = .connecting(connection, since: Self.now)
             connection.begin(descriptor)
             step(connection)

@@ -42,6 +42,8 @@ final class ServiceGuard {
         tls_set_owner(context, owner)
         // Key sizes are checked after the handshake. A limit in libssl would end the handshake without a reason.
         SSL_CTX_set_security_level(context, 1)
+        // A server could begin handshakes without end.
+        tls_refuse_renegotiation(context)
         guard tls_set_version(context, TLS1_2_VERSION) == 1, SSL_CTX_set_cipher_list(context, profile.suites) == 1,
             tls_set_signatures(context, profile.signatures) == 1, tls_ask_for_status(context) == 1
         else { return false }
@@ -113,7 +115,7 @@ final class ServiceGuard {
     @discardableResult
     private func record(_ fault: TLSFault) -> Bool {
         if isDeveloperMode {
-            notes.append("developer mode: \(host): \(fault)")
+            if notes.count < NetworkMessage.maximumHandshakes { notes.append("developer mode: \(host): \(fault)") }
             return false
         }
         if self.fault == nil { self.fault = fault }
@@ -123,6 +125,10 @@ final class ServiceGuard {
     // MARK: After the handshake
 
     private func handshakeDone(_ connection: OpaquePointer) {
+        guard handshakes.count < NetworkMessage.maximumHandshakes else {
+            fault = fault ?? .certificate("the server makes too many handshakes")
+            return
+        }
         guard let certificate = SSL_get0_peer_certificate(connection) else {
             record(.certificate("the server sent no certificate"))
             return

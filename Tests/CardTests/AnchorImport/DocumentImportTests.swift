@@ -306,6 +306,26 @@ import Text
         #expect(await folder.summary(at: DocumentCatalogue.time).warnings.count == 1)
     }
 
+    @Test("a list that was read while the clock was wrong is read again, and so is one after an hour")
+    func clock() async throws {
+        let temporary = try TemporaryFolder()
+        let authorities = ["csca-1-rsa.cer", "csca-2-brainpool.cer", "csca-3-pss.cer", "csca-4-same-name.cer"]
+        for name in authorities + ["defects.bin"] {
+            _ = try temporary.write(name, try #require(Self.catalogue.pki[name]))
+        }
+        let folder = DocumentAnchorFolder(temporary.path, warn: { _ in })
+        let signer = try Self.catalogue.certificate("ds-defect")
+        func defects(_ time: Int) async -> Int { await folder.anchors(at: time).defects(of: signer).count }
+        let time = DocumentCatalogue.time
+        #expect(await defects(0) == 0)
+        #expect(await folder.summary(at: 0).warnings.count == 1)
+        #expect(await folder.summary(at: time).warnings == [])
+        #expect(await defects(time) == 1)
+        // The signer has expired.
+        #expect(await defects(time + 100 * 366 * 86_400) == 0)
+        #expect(await defects(time) == 1)
+    }
+
     @Test("a missing folder trusts nobody")
     func missing() async {
         let folder = DocumentAnchorFolder("/nonexistent/csca", warn: { _ in })

@@ -27,6 +27,24 @@ import Testing
         #expect(!scanner.status.isListening)
     }
 
+    /// The first and the last time of a capture.
+    private static let ends = [Int64.min, Int64.max - 0x00DC_DDB3_0F2F_8000]
+
+    @Test("a capture is replayed whatever its times are", arguments: [ends, ends.reversed()])
+    @Loop func times(_ times: [Int64]) async throws {
+        let report = AdvertisingReport(address: DeviceAddress(bits: 1, isRandom: false), rssi: -60)
+        let event = HCIEvent.event(report, data: [2, 1, 6])
+        let content = times.map { BTSnoop.record(event: event, microseconds: $0) }.joined()
+        let folder = try TemporaryFolder()
+        let path = try folder.write("capture", BTSnoop.header + content)
+        let (scanner, observer) = (ReplayScanner(path: path), RecordingObserver())
+        scanner.observer = observer
+        scanner.scan(ScanDemand())
+        await observer.wait { !$0.advertisements.isEmpty }
+        #expect(scanner.status.isListening)
+        scanner.stop()
+    }
+
     @Test(
         "a file that cannot be replayed is a fault",
         arguments: [([UInt8](), "is not a capture file"), (BTSnoop.header, "has no records"), (nil, "cannot read")]

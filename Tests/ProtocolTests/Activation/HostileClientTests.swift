@@ -18,8 +18,8 @@ struct HostileClientTests {
     private static let status = "GET /eID-Client?Status HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
     /// A browser port without a daemon.
-    private static func makePort(requestTimeout: UInt32 = 10) async throws -> TestBrowserPort {
-        try await TestBrowserPort(requestTimeout: requestTimeout) { socket, _ in close(socket) }
+    @Loop private static func makePort(requestTimeout: UInt32 = 10) throws -> TestBrowserPort {
+        try TestBrowserPort(requestTimeout: requestTimeout) { socket, _ in close(socket) }
     }
 
     /// Who has opened a connection with this port of its own.
@@ -234,5 +234,56 @@ struct HostileClientTests {
             try TestBrowserPort.exchange(Array(lines.joined(separator: "\r\n").utf8) + frames, port: number)
         }
         #expect(answer.firstRange(of: [0x8A, 5] + Array("hello".utf8)) != nil)
+    }
+
+    @Test("a client that sends pings and reads nothing is not read, and gets every answer when it reads")
+    @Loop func unreadPings() async throws {
+        let port = try TestBrowserPort { socket, _ in Self.keep(socket) }
+        let socket = try await TestBrowserPort.upgraded(port.port)
+        defer { close(socket) }
+        // What the kernel holds is small then.
+        var size: Int32 = 4096
+        for option in [SO_SNDBUF, SO_RCVBUF] {
+            setsockopt(socket, SOL_SOCKET, option, &size, socklen_t(MemoryLayout<Int32>.size))
+        }
+        let ping = Self.frame(0x89, String(repeating: "x", count: 125))
+        let pings = 1 << 17
+        var sent = 0
+        // The port is on this thread, too: it has had many turns when nothing is taken any more.
+        var idleTurns = 0
+        while idleTurns < 1000, sent < pings * ping.count {
+            let rest = ping[(sent % ping.count)...]
+            let count = rest.withUnsafeBytes { send(socket, $0.baseAddress, $0.count, Int32(MSG_DONTWAIT)) }
+            if count > 0 {
+                sent += count
+                idleTurns = 0
+            } else {
+                idleTurns += 1
+                await Task.yield()
+            }
+        }
+        #expect(sent < pings * ping.count)
+        var missing = sent / ping.count * 127
+        var buffer = [UInt8](repeating: 0, count: 65_536)
+        while missing > 0 {
+            let count = recv(socket, &buffer, buffer.count, Int32(MSG_DONTWAIT))
+            if count > 0 { missing -= count } else { await Task.yield() }
+            try #require(count != 0)
+        }
+        #expect(missing == 0)
+    }
+
+    @Test("a connection that could not be accepted is accepted when there is a descriptor again")
+    func shortage() async { await #expect(processExitsWith: .success) { try await HostileClientTests.runShort() } }
+
+    @Loop private static func runShort() async throws {
+        let port = try makePort()
+        let socket = try TestBrowserPort.begin(status, port: port.port)
+        defer { close(socket) }
+        let limit = try Descriptors.takeAll()
+        while !port.logged.contains("cannot accept a connection: \(errorText(EMFILE))") { await Task.yield() }
+        limit.giveBack()
+        let answer = try await TestBrowserPort.bytes { BlockingSocket.receive(from: socket) ?? [] }
+        #expect(String(decoding: answer, as: UTF8.self).hasPrefix("HTTP/1.1 200 OK\r\n"))
     }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import ReadersRemote
 import RemoteDevices
+import TestSupport
 import Testing
 import Text
 
@@ -157,6 +158,22 @@ import Text
         #expect(Offer(written)?.addresses == read.addresses)
         let none = Offer.encode(name: "desk", certificate: [1, 2, 3], port: 1, isPairing: false)
         #expect(try JSON(none)["addresses"] == nil)
+    }
+
+    @Test("An address of twice the length takes at most 2.5 times as long")
+    func longAddress() async {
+        let members = #""port":1,"SupportedAPI":["IFDInterface_WebSocket_v2"],"pairing":true,"addresses":["#
+        // An announcement is not much longer than twice this.
+        let slow = await Growth.slowAlphabets(
+            (
+                "an address", 3900,
+                { text in
+                    let address = String(decoding: JSON.string("wss://\(text)").bytes, as: UTF8.self)
+                    _ = Offer(Self.text(members + address + "]"))
+                }
+            )
+        )
+        #expect(slow == [])
     }
 
     @Test("The fingerprint before the parser is that of the announcement")

@@ -2,6 +2,7 @@
 import BadgedClient
 import Concurrency
 import Host
+import Synchronization
 import TestSupport
 import Testing
 import Text
@@ -125,6 +126,49 @@ struct ContentTests {
             checks.last
                 == EventContent.check("mqtt START_CREDENTIALS", isOK: false, cause: refusal.text, advice: advice)
         )
+    }
+
+    @Test("a gap begins with the end of the last connection that was watched")
+    @Loop func gap() async throws {
+        /// When the second connection began.
+        let second = Mutex<Int64?>(nil)
+        let begin = { @Sendable (peer: ScriptedPeer.Connection) in
+            peer.answer("GET_INFO", #"{"msg":"INFO","VersionInfo":{"Name":"badged","Implementation-Version":"1"}}"#)
+        }
+        let whole = { @Sendable (peer: ScriptedPeer.Connection) in
+            begin(peer)
+            peer.answer("GET_METRICS", #"{"msg":"METRICS","metrics":[]}"#)
+            peer.answer("START_CREDENTIALS", #"{"msg":"ACCESS_DENIED","error":"START_CREDENTIALS"}"#)
+            peer.answer("GET_HEALTH", #"{"msg":"HEALTH","checks":[]}"#)
+        }
+        let peer = try ScriptedPeer { peer in
+            whole(peer)
+            peer.hangUp()
+        } others: { peer in
+            let isSecond = second.withLock { time in
+                defer { time = time ?? Loop.wallClock }
+                return time == nil
+            }
+            guard isSecond else { return whole(peer) }
+            begin(peer)
+            peer.hangUp()
+        }
+        var configuration = MQTTConfiguration()
+        (configuration.socket, configuration.credentials) = (peer.path, .hashed)
+        let (mailbox, changes) = (try EventMailbox(), Changes())
+        var gaps: [(reason: Gap.Reason, since: Int64?)] = []
+        let registration = try Loop.watch(mailbox.descriptor, .read) { _ in
+            for case .gap(_, let reason, let since, _) in mailbox.take() { gaps.append((reason, since)) }
+            changes.notify()
+        }
+        let watch = DaemonWatch(configuration, Self.content(.hashed), mailbox)
+        let watching = Task { await watch.watch() }
+        await changes.wait { gaps.count == 2 }
+        watching.cancel()
+        registration.cancel()
+        #expect(gaps.map(\.reason) == [.notWatching, .daemonAway])
+        let (since, time) = (try #require(gaps.last?.since), second.withLock { $0 })
+        #expect(since <= time ?? 0)
     }
 
     @Test("a reader has no counter of its card")

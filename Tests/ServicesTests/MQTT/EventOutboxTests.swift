@@ -159,6 +159,20 @@ struct OutboxTests {
         #expect(Array(broker.sequences.dropFirst(count)) == Array(1...50))
     }
 
+    @Test("a full window waits for the broker, whatever else is due", arguments: [1, 20])
+    func full(window: Int) throws {
+        let outbox = try outbox { $0.isHomeAssistantEnabled = true }
+        outbox.process(Self.taps(1...50), at: 0)
+        outbox.begin(session: "a", limits: Self.limits { $0.receiveMaximum = window }, at: 0)
+        // The discovery is due later.
+        outbox.pump(at: -1, broker.publish)
+        #expect(broker.open.count == window)
+        outbox.process([.document(.readers, [.init("readers", .array([]))], isUrgent: true)], at: 0)
+        #expect(outbox.deadline(at: 20_000) == 120_000)
+        broker.answer(outbox, at: 20_000, first: 1)
+        #expect(outbox.deadline(at: 20_000) <= 20_000)
+    }
+
     @Test("a refused event is held and tried once a second; the ones after it wait")
     func refused() throws {
         let outbox = try outbox()
@@ -281,7 +295,7 @@ struct OutboxTests {
         outbox.begin(session: "a", limits: BrokerLimits(), at: 0)
         outbox.pump(at: 0, broker.publish)
         broker.answer(outbox, at: 0)
-        let journal = EventJournal(folder: folder.path, days: 2)
+        let journal = EventJournal(folder: folder.path, days: 2) { true }
         // Twice the same, as after a kill.
         journal.add("badged/1/door/credential", Array(#"{"epoch":"\#(outbox.queue.epoch)","sequence":5}"#.utf8))
         var lines: [String] = []
@@ -292,6 +306,43 @@ struct OutboxTests {
         #expect(try FileManager.default.contentsOfDirectory(atPath: kept).count == 1)
         EventJournal(folder: folder.path, days: 0).prune()
         #expect(try FileManager.default.contentsOfDirectory(atPath: kept).isEmpty)
+    }
+
+    @Test("an event after one that was written in part is found")
+    func torso() throws {
+        let journal = EventJournal(folder: folder.path, days: 2) { true }
+        journal.prune()
+        let first = Array(#"t {"epoch":"e","sequence":1}"#.utf8)
+        _ = try folder.write(
+            "kept/\(CalendarDay(of: Int(EventStore.now / 1000)).text).events",
+            Array(first.dropLast(3))
+        )
+        journal.add("t", Array(#"{"epoch":"e","sequence":2}"#.utf8))
+        journal.add("t", Array(#"{"epoch":"e","sequence":3}"#.utf8))
+        var lines: [String] = []
+        journal.lines(from: 1) { lines.append($0) }
+        #expect(lines == [2, 3].map { #"t {"epoch":"e","sequence":\#($0)}"# })
+    }
+
+    @Test("events stay although the clock is wrong for a while, and as many files as with a right one")
+    func wrongClock() throws {
+        let journal = EventJournal(folder: folder.path, days: 2) { false }
+        let (now, day) = (EventStore.now, Int64(86_400_000))
+        func kept(_ journal: EventJournal) -> [Int] {
+            var lines: [String] = []
+            journal.lines(from: 1) { lines.append($0) }
+            return lines.compactMap { try? JSON(Array($0.utf8.dropFirst(2)))["sequence"]?.int }
+        }
+        for (index, days) in [0, 1, 1500, 2, 3].enumerated() {
+            let event = #"{"epoch":"e","sequence":\#(index + 1)}"#
+            journal.add("t", Array(event.utf8), now: now + Int64(days) * day)
+            if index == 2 { #expect(kept(journal) == [1, 2, 3]) }
+        }
+        #expect(kept(journal) == [2, 4, 5, 3])
+        // The clock is right again.
+        let right = EventJournal(folder: folder.path, days: 2) { true }
+        right.prune(now + 4 * day)
+        #expect(kept(right) == [4, 5, 3])
     }
 
     @Test("new settings count from the next connection on")

@@ -17,7 +17,7 @@ package enum WebSocketEvent: Sendable, Equatable {
 /// Reads whole messages of one direction.
 package struct WebSocketReader: Sendable {
     private var parser: WebSocketParser
-    private var events: [WebSocketEvent] = []
+    private var events: ArraySlice<WebSocketEvent> = []
     private var payload: [UInt8] = []
     private var isBroken = false
 
@@ -60,7 +60,7 @@ package struct WebSocketReader: Sendable {
     }
 
     /// Returns the next event; nil if more bytes are needed.
-    package mutating func next() -> WebSocketEvent? { events.isEmpty ? nil : events.removeFirst() }
+    package mutating func next() -> WebSocketEvent? { events.popFirst() }
 }
 
 /// Writes frames of one direction.

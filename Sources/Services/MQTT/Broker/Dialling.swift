@@ -6,6 +6,11 @@ import Host
 package enum Dialling {
     /// Milliseconds for one address.
     private static let addressTime: Int32 = 10_000
+    /// The number of addresses of a name that are tried.
+    private static let mostAddresses = 8
+    /// Milliseconds after which nobody waits for the outcome: those of all addresses, and of a look-up that asks each of
+    /// three servers twice.
+    package static let longest: Int64 = 120_000
 
     package enum Outcome: Sendable {
         /// A connected socket that does not block. Whoever gets it closes it.
@@ -25,16 +30,25 @@ package enum Dialling {
             return .failed("the name \(host) cannot be looked up: \(reason)")
         }
         defer { freeaddrinfo(list) }
+        switch connect(list) {
+        case .socket(let descriptor): return .socket(descriptor)
+        case .failed(let reason): return .failed("cannot connect to \(host), port \(port): \(reason)")
+        }
+    }
+
+    /// Connects to the first of the addresses that answers.
+    static func connect(_ list: UnsafeMutablePointer<addrinfo>?) -> Outcome {
         var last = "there is no address"
         var next = list
-        while let entry = next?.pointee {
+        for _ in 0..<mostAddresses {
+            guard let entry = next?.pointee else { break }
             next = entry.ai_next
             switch connect(entry) {
             case .socket(let descriptor): return .socket(descriptor)
             case .failed(let reason): last = reason
             }
         }
-        return .failed("cannot connect to \(host), port \(port): \(last)")
+        return .failed(last)
     }
 
     private static func connect(_ entry: addrinfo) -> Outcome {

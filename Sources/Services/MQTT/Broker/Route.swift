@@ -8,7 +8,7 @@ struct Route {
         /// The next attempt begins at this time.
         case waiting(until: Int64)
         /// A thread looks up the name and connects.
-        case dialling(BrokerConnection)
+        case dialling(BrokerConnection, since: Int64)
         /// The broker has to answer.
         case connecting(BrokerConnection, since: Int64)
         case ready(BrokerConnection, since: Int64)
@@ -51,19 +51,30 @@ struct Route {
     var deadline: Int64 {
         switch state {
         case .waiting(let time): time
-        case .dialling: .max
+        case .dialling(_, let since): since + Dialling.longest
         case .connecting(_, let since): since + Self.connectTime
         case .ready(let connection, _): connection.deadline
         }
     }
 
-    func isOverdue(at now: Int64) -> Bool {
-        if case .connecting(_, let since) = state { now >= since + Self.connectTime } else { false }
+    /// Why an attempt has taken too long; nil: it has not.
+    func delay(at now: Int64) -> String? {
+        switch state {
+        case .dialling where now >= deadline:
+            "the look-up of its name, or the connection, takes more than \(Dialling.longest / 1000) s"
+        case .connecting where now >= deadline: "the broker does not answer"
+        case .waiting, .dialling, .connecting, .ready: nil
+        }
     }
 
     /// Begins an attempt on a thread, because a look-up or a connection that hangs must not delay what is stored.
     /// - Throws: why none can begin.
-    mutating func dial(_ number: Int, will: BrokerConnection.Will, _ mailbox: EventMailbox) throws(StartError) {
+    mutating func dial(
+        _ number: Int,
+        will: BrokerConnection.Will,
+        _ mailbox: EventMailbox,
+        at now: Int64
+    ) throws(StartError) {
         var will = will
         if refusesWillQoS { will.qos = 0 }
         if refusesRetainedWill { will.isRetained = false }
@@ -74,7 +85,7 @@ struct Route {
         }
         guard isStarted else { throw StartError("no thread can be started", hint: "raise TasksMax=") }
         attempt = number
-        state = .dialling(new)
+        state = .dialling(new, since: now)
     }
 
     /// The broker has accepted the connection.
