@@ -46,7 +46,8 @@ enum DocumentCommand {
             """
             Ends with 0 for a genuine document, with 6 for one of which a check has failed, and with 7 if nothing has
             failed but not everything is proven: badged trusts no authority of its country, or nothing proves the chip.
-            With 1 no document was read, or a file was not written. Which laws allow to read and to keep the data, you must know.
+            With 1 no document was read, or a file was not written. Which laws allow to read and to keep the data, you
+            must know.
             """,
             """
             --record writes what badged-virtual-card --replay plays as a document without access control: a document

@@ -149,8 +149,8 @@ struct MPinDialogue: Sendable {
         fileprivate let second: SecretBox?
     }
 
-    /// Asks the user to choose a PIN, which is called `name`, such as `new PIN`, and with `--second-factor` a second factor, too. `MPin`
-    /// has no second factor.
+    /// Asks the user to choose a PIN, which is called `name`, such as `new PIN`, and with `--second-factor` a second
+    /// factor, too. `MPin` has no second factor.
     func askForNewFactors(_ service: Service, _ name: String = tr("new PIN")) async throws -> Factors {
         if invocation.has(.secondFactor), case .mpin = service { throw Self.noSecondFactor }
         let pin = try await ask(TypedSecretForm(name: name, digits: 4...4, isTypedTwice: true))
