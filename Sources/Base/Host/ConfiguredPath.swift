@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Glibc
+package import Text
 
 /// Judges the paths that configurations name, for all programs of badged: files that are read, folders, sockets, devices.
 package enum ConfiguredPath {
@@ -11,19 +12,23 @@ package enum ConfiguredPath {
         _ path: String,
         _ reason: String?,
         of setting: String,
-        hint: String? = nil
+        hint: Phrase? = nil
     ) -> StartError {
+        let correct = Phrase("correct \(setting)")
         guard let reason else {
-            let words = isLink(path) ? "\(path) is a link to a file that is not there" : "there is no file \(path)"
-            return .inConfiguration(words, of: setting, hint: "correct \(setting)")
+            let words =
+                isLink(path)
+                ? Phrase("\(path) is a link to a file that is not there") : Phrase("there is no file \(path)")
+            return .inConfiguration(saying: words, of: setting, hint: correct)
         }
-        var remedy = "correct \(setting)"
+        var remedy = correct
         if let status = status(of: path) {
-            remedy = status.st_mode & S_IFMT == S_IFREG ? hint ?? remedy : "name a file in \(setting)"
+            remedy = status.st_mode & S_IFMT == S_IFREG ? hint ?? remedy : Phrase("name a file in \(setting)")
         } else if errno == EACCES {
             remedy = hint ?? remedy
         }
-        return .inConfiguration("cannot read \(path): \(reason)", of: setting, hint: remedy)
+        let words = Phrase("cannot read \(path): \(Phrase(stringLiteral: reason))")
+        return .inConfiguration(saying: words, of: setting, hint: remedy)
     }
 
     /// Refuses a path that is no file, or a file that cannot be read.

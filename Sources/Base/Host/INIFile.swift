@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Glibc
-import Text
+package import Text
 
 /// The lines of a file with `[section]` headings and `key = value`. Comments are whole lines that begin with `#` or `;`.
 ///
@@ -100,6 +100,17 @@ extension StartError {
     ) -> StartError {
         var error = StartError(message, hint: hint, exitCode: 78)
         error.setting = setting
+        return error
+    }
+
+    /// The same with texts that can be told in the language of a user.
+    package static func inConfiguration(
+        saying message: Phrase,
+        of setting: String? = nil,
+        hint: Phrase
+    ) -> StartError {
+        var error = inConfiguration(message.description, of: setting, hint: hint.description)
+        error.phrases = Phrases(message: message, hint: hint)
         return error
     }
 

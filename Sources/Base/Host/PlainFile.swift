@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import CLinux
 package import Glibc
+import Text
 
 /// Files and folders whose content decides what badged does.
 package enum PlainFile {
@@ -215,19 +216,22 @@ package enum PlainFile {
 
     private static func exposed(_ path: String) -> StartError {
         var status = stat()
-        let forRoot = stat(path, &status) == 0 ? adviceForRoot(status.st_uid) : ""
+        let forRoot: Phrase = stat(path, &status) == 0 ? adviceForRoot(status.st_uid) : ""
         return .inConfiguration(
-            "other users can change \(path)",
-            hint:
+            saying: Phrase("other users can change \(path)"),
+            hint: Phrase(
                 "it must belong to root or to the user of badged, who alone may write to it: chmod go-w \(path)\(forRoot)"
+            )
         )
     }
 
     /// What root does to check a file of the user of the daemon; empty for other users, and for files of root.
-    static func adviceForRoot(_ owner: UInt32) -> String {
+    static func adviceForRoot(_ owner: UInt32) -> Phrase {
         guard geteuid() == 0, owner != 0, let user = NameService.system.userName(owner) else { return "" }
         let program = CommandLine.arguments.first?.split(separator: "/").last ?? "badged"
-        return "; if it belongs to the user of the daemon, run this as that user: runuser -u \(user) -- \(program) ..."
+        return Phrase(
+            "; if it belongs to the user of the daemon, run this as that user: runuser -u \(user) -- \(program) ..."
+        )
     }
 
     /// Whether users other than root and the user of this process can change a file, or the names in a folder. With

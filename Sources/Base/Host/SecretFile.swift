@@ -14,7 +14,9 @@ package enum SecretFile {
         _ environment: Environment = systemEnvironment
     ) throws(StartError) -> Secret {
         let descriptor: Int32
-        let advice = "the file of \(setting) must belong to the user of this program: chown it, and chmod 600 \(path)"
+        let advice = Phrase(
+            "the file of \(setting) must belong to the user of this program: chown it, and chmod 600 \(path)"
+        )
         switch PlainFile.open(path) {
         case .file(let opened): descriptor = opened
         case .missing: throw ConfiguredPath.refusal(path, nil, of: setting)
@@ -23,16 +25,17 @@ package enum SecretFile {
         defer { close(descriptor) }
         var status = stat()
         guard fstat(descriptor, &status) == 0 else {
-            throw .inConfiguration("cannot read \(path): \(errorText())", of: setting, hint: advice)
+            let words = Phrase("cannot read \(path): \(Phrase(stringLiteral: errorText()))")
+            throw .inConfiguration(saying: words, of: setting, hint: advice)
         }
         // systemd protects credentials by an access list, whose mask looks like rights of the group.
         let isCredential = environment("CREDENTIALS_DIRECTORY").map { !$0.isEmpty && path.hasPrefix($0 + "/") } ?? false
         guard isCredential || status.st_mode & 0o077 == 0 else {
-            throw .inConfiguration("\(path) can be read by other users", of: setting, hint: advice)
+            throw .inConfiguration(saying: Phrase("\(path) can be read by other users"), of: setting, hint: advice)
         }
         guard !PlainFile.isExposed(status) else {
             throw .inConfiguration(
-                "\(path) belongs to another user",
+                saying: Phrase("\(path) belongs to another user"),
                 of: setting,
                 hint: advice + PlainFile.adviceForRoot(status.st_uid)
             )
@@ -45,7 +48,7 @@ package enum SecretFile {
             } while count < 0 && errno == EINTR
         }
         guard count >= 0, let part = content.part(0..<count) else {
-            throw .inConfiguration("cannot read \(path): \(errorText())", of: setting, hint: advice)
+            throw .inConfiguration(saying: Phrase("cannot read \(path): \(errorText())"), of: setting, hint: advice)
         }
         return part
     }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+package import Text
 
 /// The reason why the daemon cannot start or reload, in words for the user at the terminal.
 package struct StartError: Error, Sendable, Equatable {
@@ -12,8 +13,15 @@ package struct StartError: Error, Sendable, Equatable {
     ///
     /// A restart does not help with 2 and 78, so the unit does not restart then.
     package var exitCode: Int32
+    /// The message and the hint for a program that speaks the language of its user; nil: there is only the English.
+    package var phrases: Phrases?
     /// Whether a later attempt may succeed without a change by the user.
     package var mayPass: Bool
+
+    package struct Phrases: Sendable, Equatable {
+        package let message: Phrase
+        package let hint: Phrase
+    }
 
     package init(_ message: String, hint: String, exitCode: Int32 = 1, mayPass: Bool = false) {
         self.message = message

@@ -217,7 +217,7 @@ import Text
         #expect(await program.exitCode == 0, "\(program.everything)")
         // Only the lines about certificates, no message of badged.
         let lines = program.text(.output).split(separator: "\n")
-        #expect(lines.count == 1 && lines.allSatisfy { $0.contains(#""outcome":"took""#) })
+        #expect(lines.count == 1 && lines.allSatisfy { $0.contains(#""outcome":"took","reason":"fingerprint""#) })
         #expect(program.text(.error).isEmpty)
         #expect(access("\(anchors)/\(Self.first).cvcert", F_OK) == 0)
         let list = try Self.badgectl("--socket", daemon.path, "anchors")

@@ -252,6 +252,54 @@ private final class Programs: Sendable {
         #expect(!program.everything.contains("123456"))
     }
 
+    @Test("PUK and words do not stay in the terminal of a pinentry without windows", arguments: ["tty", "gtk2:curses"])
+    func revealed(flavor: String) async throws {
+        let programs = try Programs()
+        try programs.addPinentry(["123456", "OK", "OK", "able absorb access"], flavor: flavor)
+        let peer = try ScriptedPeer { $0.playSetup() }
+        let program = try badgectl(
+            peer,
+            "wallet",
+            "setup",
+            "--pinentry",
+            hasTerminal: true,
+            environment: programs.environment.merging(["TERM": "xterm"]) { $1 }
+        )
+        #expect(await program.exitCode == 0, "\(program.everything)")
+        #expect(programs.log.contains { $0.contains("1234 5678 9012") })
+        #expect(program.text(.terminal).split(separator: "\u{1b}[H\u{1b}[2J\u{1b}[3J").count == 3)
+    }
+
+    /// The user at a window with buttons.
+    private struct Buttons: AnswerSource {
+        let answer: Choice.Answer
+
+        func ask(_ form: TypedSecretForm) async -> TypedAnswer { .noTerminal }
+        func askToContinue() async -> TypedAnswer { .noTerminal }
+        func ask(_ prompt: String) async -> TypedAnswer { .noTerminal }
+        func reveal(_ text: String) async -> TypedAnswer { .noTerminal }
+        func choose(_ choice: Choice) async -> Choice.Answer? { choice.yes == "Delete" ? answer : nil }
+    }
+
+    @Test(
+        "a window asks before something is deleted",
+        arguments: [
+            (.yes, nil), (.no, "to go on, choose Delete"), (.cancelled, "to go on, choose Delete"),
+            (.failed, CommandFailure.noPinentry.hint), (.tooLong, CommandFailure.tooLongForWindows.hint),
+        ] as [(Choice.Answer, String?)]
+    )
+    func confirmation(answer: Choice.Answer, hint: String?) async throws {
+        let invocation = try Invocation.parse(["mpin", "delete", "alice"])
+        var failure: CommandFailure?
+        do {
+            try await Confirmation.ask(Buttons(answer: answer), invocation, "This deletes alice.", notDone: "no") { _ in
+            }
+        } catch {
+            failure = error as? CommandFailure
+        }
+        #expect(failure?.hint == hint)
+    }
+
     @Test("Without pinentry --pinentry is an error, as with --pin-stdin")
     func missing() async throws {
         let peer = try ScriptedPeer { _ in }

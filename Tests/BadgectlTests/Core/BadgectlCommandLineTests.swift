@@ -236,6 +236,47 @@ import Testing
         await program.ends(1, saying: "badgectl: error: cannot write \(path): \(file.reason)")
     }
 
+    @Test(
+        "a device gets no data of a person",
+        arguments: [
+            ["document", "--portrait"], ["document", "--record"], ["mdoc", "--item", "portrait", "--portrait"],
+        ]
+    )
+    func device(arguments: [String]) async throws {
+        let program = try RunningProgram("badgectl", ["--socket", "/none/badged.sock"] + arguments + ["/dev/null"])
+        await program.ends(1, saying: "badgectl: error: cannot write /dev/null: it is not a plain file")
+    }
+
+    @Test("a program is no folder for the files of a chip, and no phone is asked for a picture that cannot come")
+    func refusedBefore() async throws {
+        let folder = try TemporaryFolder()
+        let path = "\(folder.path)/program"
+        try FileContent.write([], to: path)
+        chmod(path, 0o755)
+        let files = try RunningProgram("badgectl", ["--socket", "/none/s", "document", "--files", path])
+        await files.ends(1, saying: "badgectl: error: cannot write to \(path): Not a directory")
+        for question in [["--over", "18"], ["--item", "family_name"]] {
+            let arguments = ["--socket", "/none/s", "mdoc", "--portrait", "\(folder.path)/face"] + question
+            let program = try RunningProgram("badgectl", arguments)
+            await program.ends(2, saying: "badgectl: error: --portrait needs the element portrait")
+        }
+    }
+
+    @Test("readers --identify is not ignored beside other options", arguments: ["--watch", "--names"])
+    func identify(option: String) async throws {
+        let program = try RunningProgram("badgectl", ["--socket", "/none/s", "readers", "--identify", option])
+        await program.ends(2, saying: "badgectl: error: --identify and \(option) exclude each other")
+    }
+
+    @Test(
+        "yes and no are taken in both languages",
+        arguments: [("y", "n"), (" YES ", "No"), ("j", "nein"), ("Ja", "N ")]
+    )
+    func answers(yes: String, no: String) {
+        #expect(yes.isYes && !yes.isNo)
+        #expect(no.isNo && !no.isYes)
+    }
+
     @Test("what others may read is replaced by a file of the user alone")
     func replaced() throws {
         let folder = try TemporaryFolder()

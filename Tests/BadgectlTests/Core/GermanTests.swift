@@ -97,8 +97,9 @@ private func told(_ name: StaticString, _ phrase: Phrase) -> String {
             ),
             (
                 #"{"msg":"HEALTH","checks":[{"name":"nfc pn532_uart:/dev/ttyUSB0","ok":true},"#
-                    + #"{"name":"remote share","ok":true},{"name":"osdp Tür","ok":true},{"name":"new","ok":true},"#
-                    + #"{"name":"bluetooth","ok":false,"optional":true,"#
+                    + #"{"name":"remote share","ok":true},{"name":"remote pairings","ok":true},{"name":"panel Tür","ok":true},"#
+                    + #"{"name":"wallet card","ok":true},{"name":"new","ok":true},"#
+                    + #"{"name":"bluetooth","ok":false,"optional":true,"errorAgo":300000,"#
                     + #""cause":"no connection to the system's D-Bus","advice":"systemctl start dbus"},"#
                     + #"{"name":"bluetoothAccess","ok":false,"unknown":true,"#
                     + told("cause", "unknown until \(Phrase("bluetooth")) is good")
@@ -111,9 +112,11 @@ private func told(_ name: StaticString, _ phrase: Phrase) -> String {
                 """
                 gut    NFC pn532_uart:/dev/ttyUSB0
                 gut    Verliehene Lesegeräte
-                gut    Türlesegerät Tür
+                gut    Kopplungen
+                gut    Türzentrale Tür
+                gut    Wallet-Karte
                 gut    new
-                fehlt  Bluetooth: keine Verbindung zum D-Bus des Systems: systemctl start dbus
+                fehlt  Bluetooth seit 5 Min.: keine Verbindung zum D-Bus des Systems: systemctl start dbus
                 ?      Zugriff auf Bluetooth: unbekannt, bis „Bluetooth“ gut ist
                 fehlt  Lesegeräte über das Netz: das Programm badged-remote ist unerwartet beendet; es wird in 4 s neu \
                 gestartet
@@ -383,16 +386,69 @@ private func told(_ name: StaticString, _ phrase: Phrase) -> String {
         #expect(
             program.dialogue.hasPrefix(
                 """
-                Anbieter   A [2Jservice
-                Webseite   https://a.example
-                Zweck      Test
-                Aussteller An issuer
-                gültig     2026-01-01 bis 2026-12-31
-                Der Anbieter möchte lesen:
+                Anbieter    A [2Jservice
+                Webseite    https://a.example
+                Zweck       Test
+                Aussteller  An issuer
+                gültig      2026-01-01 bis 2026-12-31
+                Der Anbieter verlangt:
                 """
             ),
             "\(program.dialogue)"
         )
+    }
+
+    @Test("a card without keys is confirmed with the words that the question names", arguments: [true, false])
+    func reset(isRight: Bool) async throws {
+        let german = try German()
+        let peer = try ScriptedPeer { peer in
+            guard isRight else { return }
+            peer.command("RUN_WALLET")
+            peer.send(PlayedWallet.complete("RESET_CARD", PlayedWallet.card))
+        }
+        let program = try badgectl(
+            peer,
+            "wallet",
+            "reset-card",
+            "--key-uid",
+            "",
+            hasTerminal: true,
+            environment: german.environment
+        )
+        #expect(await program.prints("„keine Schlüssel“: "), "\(program.everything)")
+        program.type(isRight ? "Keine Schlüssel\n" : "no keys\n")
+        #expect(await program.exitCode == (isRight ? 0 : 1), "\(program.everything)")
+    }
+
+    @Test("what a cancelled workflow has changed on the card is told in German, in one language")
+    func cancelledSetup() async throws {
+        let german = try German()
+        let change = told("change", "The card has the new PIN and PUK: keep both")
+        let peer = try ScriptedPeer { peer in
+            let message = PlayedWallet.interrupted("SETUP_DEVICE", "USER_CANCELED")
+            peer.answer("RUN_WALLET", message.replacing(#""internalCode""#, with: change + #","internalCode""#))
+        }
+        let program = try badgectl(peer, "wallet", "setup", environment: german.environment)
+        await program.ends(
+            1,
+            saying: "badgectl: Fehler: abgebrochen: die Karte wurde nicht eingerichtet. Die Karte hat"
+        )
+    }
+
+    @Test("what is wrong with a file of a secret is German")
+    func secretFile() async throws {
+        let german = try German()
+        let folder = try TemporaryFolder()
+        let path = folder.path + "/pin"
+        let arguments = [
+            "--socket", "/none/s", "auth", "--automatic", "--rights", "all", "--pin-file", path, "https://a",
+        ]
+        let missing = try RunningProgram("badgectl", arguments, environment: german.environment)
+        await missing.ends(1, saying: "Fehler: die Datei \(path) gibt es nicht\nRat: --pin-file berichtigen")
+        try folder.write("pin", Array("123456".utf8))
+        chmod(path, 0o644)
+        let open = try RunningProgram("badgectl", arguments, environment: german.environment)
+        await open.ends(1, saying: "Fehler: \(path) können andere Benutzer lesen\nRat: die Datei von --pin-file muss")
     }
 
     @Test("a wrong word gets its question in German")

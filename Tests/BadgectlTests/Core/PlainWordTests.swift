@@ -26,6 +26,21 @@ import Testing
         #expect(PlainWords.replaced(CommandFailure.seeLog, ofOwnDaemon: false) == CommandFailure.seeLog)
     }
 
+    @Test("a hint names no journal where the socket is not that of the system", arguments: [true, false])
+    func otherSocket(isInEnvironment: Bool) async throws {
+        let peer = try ScriptedPeer { peer in
+            peer.command("GET_READER_LIST")
+            peer.hangUp()
+        }
+        let program = try RunningProgram(
+            "badgectl",
+            isInEnvironment ? ["readers"] : ["readers", "--socket", peer.path],
+            environment: isInEnvironment ? ["LC_ALL": "C.UTF-8", "BADGED_SOCKET": peer.path] : ["LC_ALL": "C.UTF-8"]
+        )
+        await program.ends(3, saying: "the log is where badged was started")
+        #expect(!program.text(.error).contains("journalctl"))
+    }
+
     @Test("refusals have no words of the protocol")
     func refusals() async throws {
         for (message, text) in [

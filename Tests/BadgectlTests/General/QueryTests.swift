@@ -36,6 +36,24 @@ private let allGood = #"{"checks":[{"name":"pcscd","ok":true}],"msg":"HEALTH"}"#
         #expect(program.text(.error) == "")
     }
 
+    @Test("status shows a user without the permission readers what this user may do")
+    func statusWithoutPermission() async throws {
+        let refusal = #","granted":["agent"],"missing":["readers"],"msg":"ACCESS_DENIED"}"#
+        let peer = try ScriptedPeer { peer in
+            peer.tellsPermissions(#""agent""#)
+            peer.answer("GET_READER_LIST", #"{"error":"GET_READER_LIST""# + refusal)
+            peer.answer("GET_HEALTH", #"{"error":"GET_HEALTH""# + refusal)
+        }
+        let program = try badgectl(peer, "status")
+        #expect(await program.exitCode == 0, "\(program.everything)")
+        let output = program.text(.output)
+        for row in [
+            "reader   not shown: ", "you may  agent\n", "health   not shown: you lack the permission readers\n",
+        ] {
+            #expect(output.contains(row), "\(output)")
+        }
+    }
+
     @Test("With --json the messages are unchanged, wherever the option stands", arguments: [true, false])
     func json(isFirst: Bool) async throws {
         let peer = try ScriptedPeer { peer in

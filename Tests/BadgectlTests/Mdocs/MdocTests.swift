@@ -36,6 +36,15 @@ import Text
         #expect(try Data(contentsOf: URL(filePath: path)).starts(with: [0xFF, 0xD8, 0xFF]))
     }
 
+    @Test("a picture that the phone has not given leaves the data and the verdict")
+    func noPicture() async throws {
+        let folder = try TemporaryFolder()
+        let path = folder.path + "/face"
+        let program = try badgectl("--doc", "age", "--item", "age_over_18,portrait", "--portrait", path)
+        await program.ends(1, saying: "the phone has shown no picture")
+        #expect(program.text(.output).contains("Verdict: genuine"), "\(program.everything)")
+    }
+
     @Test("a phone without the document, and a text that is no QR code")
     func nothing() async throws {
         let declined = try badgectl("--doc", "org.example.club", "--item", "org.example/name")

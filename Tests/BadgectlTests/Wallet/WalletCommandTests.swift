@@ -391,6 +391,7 @@ import Text
             (["wallet", "transfer", "a", "b", "1 EOS", "--decimals", "x"], "--decimals needs a number from 0 to 18"),
             (["wallet", "reset-card"], "wallet reset-card needs --key-uid UID"),
             (["wallet", "reset-card", "--key-uid", "12"], "12 is not a key UID"),
+            (["wallet", "reset-card", "--key-uid", "", "--pinentry"], "wallet reset-card asks for the key UID in the"),
         ] as [([String], String)]
     )
     func usage(arguments: [String], text: String) async throws {

@@ -293,6 +293,8 @@ package struct Configuration: Sendable, Equatable {
         guard let line = error.setting.flatMap({ settings[$0] }) else { return error }
         var error = error
         error.message = "\(line.place): \(error.message)"
+        // They do not name the line.
+        error.phrases = nil
         return error
     }
 

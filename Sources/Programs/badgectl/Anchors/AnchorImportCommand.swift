@@ -100,22 +100,15 @@ enum AnchorImportCommand {
     private static func show(_ decision: AnchorSelection.Decision, _ over: Set<String>, _ invocation: Invocation) {
         let certificate = decision.certificate
         func note(_ issuer: String) -> String { over.contains(issuer) ? tr(" (its own certificate is over)") : "" }
-        let words: (outcome: StaticString, use: AuthorityUse?, reason: String) =
+        guard !invocation.wantsJSON else { return write(decision) }
+        let words: (use: AuthorityUse?, reason: String) =
             switch decision.verdict {
-            case .taken(let use, .fingerprint): ("took", use, tr("its SHA-256 is known"))
-            case .taken(let use, .signed(let issuer)): ("took", use, tr("\(issuer) has signed it\(note(issuer))"))
-            case .taken(let use, .linked(let issuer)):
-                ("took", use, tr("\(issuer) has signed the link to it\(note(issuer))"))
-            case .present(let use): ("kept", use, tr("it is already there"))
-            case .left(let reason): ("left", nil, tr(reason))
+            case .taken(let use, .fingerprint): (use, tr("its SHA-256 is known"))
+            case .taken(let use, .signed(let issuer)): (use, tr("\(issuer) has signed it\(note(issuer))"))
+            case .taken(let use, .linked(let issuer)): (use, tr("\(issuer) has signed the link to it\(note(issuer))"))
+            case .present(let use): (use, tr("it is already there"))
+            case .left(let reason): (nil, tr(reason))
             }
-        guard !invocation.wantsJSON else {
-            return AnchorsCommand.write(certificate, words.use) { object in
-                object.member("outcome", "\(words.outcome)")
-                object.member("reason", words.reason)
-                object.member("place", decision.place)
-            }
-        }
         let test = words.use == .test ? tr(", for tests") : ""
         let place = words.use == nil ? " (\(decision.place))" : ""
         let name = certificate.holderName
@@ -128,5 +121,23 @@ enum AnchorImportCommand {
         Output.line(
             "\(outcome) \(name), \(certificate.validity)\(test): \(words.reason)\(place)".printable
         )
+    }
+
+    /// Writes a decision as an object of JSON: badgectl(1), anchors import.
+    private static func write(_ decision: AnchorSelection.Decision) {
+        let words: (outcome: String, reason: String, use: AuthorityUse?, message: Phrase?) =
+            switch decision.verdict {
+            case .taken(let use, .fingerprint): ("took", "fingerprint", use, nil)
+            case .taken(let use, .signed): ("took", "signed", use, nil)
+            case .taken(let use, .linked): ("took", "linked", use, nil)
+            case .present(let use): ("kept", "present", use, nil)
+            case .left(let reason): ("left", "notTrusted", nil, reason)
+            }
+        AnchorsCommand.write(decision.certificate, words.use) { object in
+            object.member("outcome", words.outcome)
+            object.member("reason", words.reason)
+            if let message = words.message { object.member("message", message) }
+            object.member("place", decision.place)
+        }
     }
 }

@@ -194,13 +194,18 @@ final class TerminalSource: AnswerSource {
         begin()
         say(text)
         let reply = await askToContinue(tr("Press Return when you have written it down: "))
+        clear()
+        return reply
+    }
+
+    /// Removes from the terminal what no one else may see.
+    func clear() {
         if Layout.isPlain {
             say(tr("Clear the screen and the scrollback of the terminal now."))
         } else {
-            Console.clear()
+            Console.clear(descriptor)
             say(tr("badgectl has cleared the screen. Close this window if it still shows what was above."))
         }
-        return reply
     }
 
     func ask(_ prompt: String) async -> TypedAnswer {

@@ -13,6 +13,7 @@ import Text
         } catch {
             Output.quit(status(error))
         }
+        PlainWords.use(socket: invocation.socket)
         switch invocation.request {
         case .help(let command, let action):
             Output.line(Help.text(for: command, action))

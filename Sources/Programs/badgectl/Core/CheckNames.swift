@@ -15,7 +15,7 @@ enum CheckNames {
     /// Checks with the name of a device.
     private static let owners: [(String, @Sendable (Substring) -> Phrase)] = [
         ("nfc ", { Phrase("nfc \($0)") }), ("remote ", { Phrase("remote \($0)") }),
-        ("osdp ", { Phrase("osdp \($0)") }), ("wallet card ", { Phrase("wallet card \($0)") }),
+        ("panel ", { Phrase("panel \($0)") }),
     ]
 
     private static let phrases: [Phrase] = [
@@ -27,7 +27,7 @@ enum CheckNames {
         Phrase("store"), Phrase("credentials"), Phrase("mdoc"),
         Phrase("mdocAnchors"), Phrase("mdocLists"), Phrase("documentAnchors"),
         Phrase("allowList"), Phrase("remote"), Phrase("remote announcements"),
-        Phrase("remote share"), Phrase("records"), Phrase("browserPort"),
-        Phrase("confinement"),
+        Phrase("remote pairings"), Phrase("remote share"), Phrase("records"), Phrase("browserPort"),
+        Phrase("wallet card"), Phrase("confinement"),
     ]
 }

@@ -135,7 +135,9 @@ struct CommandFailure: Error, Equatable {
         case let failure as CommandFailure: self = failure
         case let error as ClientError: self.init(error)
         case let failure as KeyFailure: self.init(.failed, Self.text(failure), hint: Self.hint(failure))
-        case let error as StartError: self.init(.failed, error.message, hint: error.hint)
+        case let error as StartError:
+            let (message, hint) = (error.phrases.map { tr($0.message) }, error.phrases.map { tr($0.hint) })
+            self.init(.failed, message ?? error.message, hint: hint ?? error.hint)
         default: self.init(.failed, "\(error)")
         }
     }

@@ -16,15 +16,22 @@ enum Confirmation {
         say: (String) -> Void
     ) async throws {
         guard !invocation.has(.yes) else { return }
+        if let answer = await source.choose(Choice(text: text.printable, yes: tr("Delete"))) {
+            switch answer {
+            case .yes: return
+            case .other, .no: throw CommandFailure(notDone, hint: tr("to go on, choose Delete"))
+            case .cancelled: throw CommandFailure(tr("cancelled: \(notDone)"), hint: tr("to go on, choose Delete"))
+            case .failed: throw CommandFailure.noPinentry
+            case .tooLong: throw CommandFailure.tooLongForWindows
+            }
+        }
         say(text.printable)
         while true {
             switch await source.ask(tr("Delete? [y, n] ")) {
             case .text(let answer):
-                switch answer.lowercased().filter({ !$0.isWhitespace }) {
-                case _ where answer.isYes: return
-                case "n", "no", "nein": throw CommandFailure(notDone, hint: tr("to go on, answer y"))
-                default: say(tr("Type y or n."))
-                }
+                if answer.isYes { return }
+                if answer.isNo { throw CommandFailure(notDone, hint: tr("to go on, answer y")) }
+                say(tr("Type y or n."))
             case .noTerminal, .noPinentry, .secret, .confirmed, .malformed, .repeated:
                 throw CommandFailure(
                     usage: tr("there is no terminal to ask on: \(notDone)"),
@@ -38,7 +45,12 @@ enum Confirmation {
 
 extension String {
     /// Whether an answer of the user means yes, in English or in German.
-    var isYes: Bool { ["y", "yes", "j", "ja"].contains(lowercased().filter { !$0.isWhitespace }) }
+    var isYes: Bool { ["y", "yes", "j", "ja"].contains(asAnswer) }
+    /// Whether an answer of the user means no, in English or in German.
+    var isNo: Bool { ["n", "no", "nein"].contains(asAnswer) }
+
+    /// The text as it is compared with answers: in lower case and without blanks.
+    var asAnswer: String { lowercased().filter { !$0.isWhitespace } }
 }
 
 extension Invocation {

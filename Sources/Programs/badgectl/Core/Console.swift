@@ -106,12 +106,9 @@ enum Console {
         dialogue?.showsStep = false
     }
 
-    /// Clears the terminal of the dialogue, and what it has kept of earlier lines.
-    static func clear() {
-        dialogue.withLock { dialogue in
-            guard let state = dialogue else { return }
-            Output.write("\u{1B}[H\u{1B}[2J\u{1B}[3J", to: state.descriptor)
-        }
+    /// Clears the terminal, and what it has kept of earlier lines.
+    static func clear(_ descriptor: Int32) {
+        dialogue.withLock { _ in _ = Output.write("\u{1B}[H\u{1B}[2J\u{1B}[3J", to: descriptor) }
     }
 
     /// Ends the dialogue. If the user has typed a part of a line, waits for the end of the line and drops it. Otherwise

@@ -36,6 +36,13 @@ enum FileContent {
         return file
     }
 
+    /// Checks before a long dialogue that files can be written to a folder.
+    static func checkFolder(_ path: String) throws {
+        if let mode = mode(path), mode != S_IFDIR { errno = ENOTDIR } else if access(path, W_OK | X_OK) == 0 { return }
+        let reason = DaemonWords.text(errorText())
+        throw CommandFailure(tr("cannot write to \(path): \(reason)"), hint: tr("name a folder that is there"))
+    }
+
     /// Checks before a long dialogue that its result can be written to a file.
     static func check(_ path: String) throws {
         if mode(path) == S_IFDIR {
@@ -51,20 +58,20 @@ enum FileContent {
     /// Checks before a dialogue that `writePersonal` can write its result.
     static func checkPersonal(_ path: String) throws {
         switch linkMode(path) {
-        case S_IFLNK: throw cannotWrite(path, tr("it is a symbolic link"))
-        case S_IFIFO: throw cannotWrite(path, tr("it is a pipe"))
+        case nil, S_IFDIR: try check(path)
         // The file is replaced.
         case S_IFREG: guard access(folder(of: path), W_OK | X_OK) == 0 else { throw cannotWrite(path) }
-        default: try check(path)
+        case S_IFLNK: throw cannotWrite(path, tr("it is a symbolic link"))
+        case S_IFIFO: throw cannotWrite(path, tr("it is a pipe"))
+        default: throw cannotWrite(path, tr("it is not a plain file"))
         }
     }
 
     /// Writes data of a person to a file that nobody else may read. An old file is replaced, since others may read it.
     static func writePersonal(_ bytes: [UInt8], to path: String) throws {
         try checkPersonal(path)
-        let mode = linkMode(path)
-        if mode == S_IFREG { unlink(path) }
-        let file = try create(path, flags: O_NOFOLLOW | (mode == nil || mode == S_IFREG ? O_EXCL : 0))
+        if linkMode(path) == S_IFREG { unlink(path) }
+        let file = try create(path, flags: O_NOFOLLOW | O_EXCL)
         defer { close(file) }
         try append(bytes, file, path)
     }

@@ -119,14 +119,8 @@ enum Help {
 
     /// Formats rows as two columns; the second one is aligned and wrapped.
     static func columns(_ rows: [(String, String)], indentation: String = "  ") -> String {
-        let rows = rows.map { ($0.0.printable, $0.1.printable) }
-        let width = rows.map(\.0.count).max() ?? 0
-        let left = indentation.count + width + 2
-        return rows.map { row in
-            let text = Layout.wrapped(row.1, columns: max(20, Layout.columns - left), indentation: "")
-            let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
-            return indentation + row.0 + String(repeating: " ", count: width - row.0.count + 2)
-                + lines.joined(separator: "\n" + String(repeating: " ", count: left))
-        }.joined(separator: "\n")
+        let rows = rows.map { (indentation + $0.0.printable, $0.1.printable) }
+        let left = (rows.map { Layout.width(of: $0.0.unicodeScalars) }.max() ?? 0) + 2
+        return rows.map { Layout.row($0.0, $0.1, at: left) }.joined(separator: "\n")
     }
 }

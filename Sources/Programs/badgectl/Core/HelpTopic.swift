@@ -33,7 +33,8 @@ enum HelpTopic: String, CaseIterable, Sendable {
     private static let aboutExitCodes = tr(
         """
         After a number other than 0, standard error has a line that begins with "badgectl: error:", and mostly \
-        a line "hint:" with what to do. health ends with 5 without such a line, document with 6 and 7.
+        a line "hint:" with what to do. Some ends have no such line: 5 of health, 6 and 7 of document, 6, 7 and 8 \
+        of mdoc, and 1 of credentials, after a card that has shown none.
         """
     )
 
@@ -59,7 +60,7 @@ enum HelpTopic: String, CaseIterable, Sendable {
         ("credentials", tr("see the credentials that people put on readers")),
         ("documents", tr("read passports and other electronic documents; needs cards, too")),
         ("report", tr("report what readers in the wall have read")),
-        ("admin", tr("write captures of the radio")),
+        ("admin", tr("write captures of the radio; see and change the keys (IRK) of door readers")),
     ]
 
     private static let howToPermit = tr(

@@ -33,13 +33,24 @@ final class Pinentry: Sendable {
     private let isEnded = Mutex(false)
 
     /// Whether the window of `CONFIRM` has a third button. That of GNOME leaves it out and says nothing. The first word of
-    /// the flavor counts: `gtk2:curses` asks in a terminal where it has no display.
+    /// the flavor counts.
     static func hasThirdButton(_ path: String) async -> Bool {
+        ["gtk2", "qt", "qt5", "qt6", "curses", "tty"].contains(await flavor(path).first ?? "")
+    }
+
+    /// Whether pinentry asks in the terminal: always, or because it has no display.
+    static func asksInTerminal(_ path: String) async -> Bool {
+        await flavor(path).contains { ["curses", "tty"].contains($0) }
+    }
+
+    /// The words of the flavor: `gtk2:curses` asks in a terminal where it has no display.
+    private static func flavor(_ path: String) async -> [String] {
         guard case .yes(let flavor)? = await ask(path, [], "GETINFO flavor"), let flavor = flavor?.take() else {
-            return false
+            return []
         }
-        let word = flavor.withBytes { String(decoding: $0.prefix { $0 != UInt8(ascii: ":") }, as: UTF8.self) }
-        return ["gtk2", "qt", "qt5", "qt6", "curses", "tty"].contains(word)
+        return flavor.withBytes { bytes in
+            bytes.split(separator: UInt8(ascii: ":")).map { String(decoding: $0, as: UTF8.self) }
+        }
     }
 
     /// Starts the program at `path`; nil when it cannot be started.

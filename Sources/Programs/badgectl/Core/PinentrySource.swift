@@ -41,9 +41,13 @@ final class PinentrySource: AnswerSource {
         }
     }
 
+    /// pinentry has no line for a text. What can be asked with buttons is asked by `choose`.
     func ask(_ prompt: String) async -> TypedAnswer { .noTerminal }
 
     func reveal(_ text: String) async -> TypedAnswer {
+        let asksInTerminal = await Pinentry.asksInTerminal(program)
+        // pinentry leaves its text there, also when the question was cancelled.
+        defer { if asksInTerminal { TerminalSource()?.clear() } }
         switch await choose(Choice(text: text, yes: tr("I have written it down"))) {
         case .yes: .confirmed
         case .cancelled: .cancelled

@@ -2,6 +2,7 @@
 import BadgedClient
 import Glibc
 import Host
+import Synchronization
 import Text
 
 /// Texts of badged as a person at the shell needs them: with the commands of badgectl in place of those of the protocol.
@@ -46,14 +47,13 @@ enum PlainWords {
             .replacing("systemctl status badged", with: tr("see whether it still runs where it was started"))
     }
 
-    /// Whether the command line names a socket that is not the one of the service.
-    private static let isOwnDaemon: Bool = {
-        let arguments = CommandLine.arguments
-        let path =
-            arguments.last { $0.hasPrefix("--socket=") }.map { $0.dropFirst(9) }
-            ?? arguments.firstIndex(of: "--socket").flatMap { arguments.dropFirst($0 + 1).first?[...] }
-        return path.map { $0 != SocketPath.standard } ?? false
-    }()
+    /// The socket that this program uses; nil: the command line is not read yet.
+    private static let socket = Mutex<String?>(nil)
+
+    static func use(socket path: String) { socket.withLock { $0 = path } }
+
+    /// Whether the socket is not the one of the service.
+    private static var isOwnDaemon: Bool { socket.withLock { $0 != nil && $0 != SocketPath.system } }
 
     /// Whether this user may read the journal of the system: root, and members of the groups that systemd lets read it.
     private static let mayReadLog: Bool = {

@@ -63,7 +63,7 @@ enum ResultWords {
         // Fields.
         "type": tr("type"), "code": tr("code"), "number": tr("number"), "surname": tr("surname"), "given": tr("given"),
         "nationality": tr("nationality"), "birth": tr("birth"), "sex": tr("sex"), "expiry": tr("expiry"),
-        "optional": tr("optional"), "fullName": tr("full name"), "otherNames": tr("other names"),
+        "optional": tr("optional data"), "fullName": tr("full name"), "otherNames": tr("other names"),
         "birthDate": tr("birth date"), "birthPlace": tr("birth place"), "personalNumber": tr("personal number"),
         "address": tr("address"), "telephone": tr("telephone"), "profession": tr("profession"), "title": tr("title"),
         "summary": tr("summary"), "otherDocuments": tr("other documents"), "custody": tr("custody"), "date": tr("date"),

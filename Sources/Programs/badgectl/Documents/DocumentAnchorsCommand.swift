@@ -45,7 +45,7 @@ enum DocumentAnchorsCommand {
         case "import" where !rest.isEmpty: try await importFiles(rest, folder, invocation)
         case "import": throw invocation.usage(tr("documents anchors import needs FILE"))
         case "list" where rest.isEmpty, nil: try await list(folder, invocation)
-        case "remove" where rest.count == 1: try remove(rest[0], folder)
+        case "remove" where rest.count == 1: try remove(rest[0], folder, invocation)
         case "remove": throw invocation.usage(tr("documents anchors remove needs COUNTRY"))
         case let word?: throw invocation.usage(tr("documents anchors has no action \(word)"))
         }
@@ -124,11 +124,9 @@ enum DocumentAnchorsCommand {
         }
         while true {
             guard case .text(let answer) = await terminal.ask(tr("Trust this? [y, n] ")) else { return false }
-            switch answer.lowercased().filter({ !$0.isWhitespace }) {
-            case _ where answer.isYes: return true
-            case "n", "no": return false
-            default: terminal.say(tr("Type y or n."))
-            }
+            if answer.isYes { return true }
+            if answer.isNo { return false }
+            terminal.say(tr("Type y or n."))
         }
     }
 
@@ -183,7 +181,7 @@ enum DocumentAnchorsCommand {
         }
     }
 
-    private static func remove(_ country: String, _ folder: String) throws {
+    private static func remove(_ country: String, _ folder: String, _ invocation: Invocation) throws {
         let letters = country.uppercased()
         guard letters.utf8.count == 2, letters.utf8.allSatisfy({ (0x41...0x5A).contains($0) }) else {
             throw CommandFailure(
@@ -208,6 +206,6 @@ enum DocumentAnchorsCommand {
                 hint: isDenied ? tr("run badgectl as root") : tr("see what is left: badgectl documents anchors list")
             )
         }
-        Output.line(tr("\(count(names.count, tr("file"), tr("files"))) of \(letters) removed from \(folder)."))
+        invocation.show(tr("\(count(names.count, tr("file"), tr("files"))) of \(letters) removed from \(folder)."))
     }
 }

@@ -46,7 +46,8 @@ enum DocumentCommand {
             """
             Ends with 0 for a genuine document, with 6 for one of which a check has failed, and with 7 if nothing has
             failed but not everything is proven: badged trusts no authority of its country, or nothing proves the chip.
-            With 1 no document was read. Which laws allow to read and to keep the data, you must know.
+            With 1 no document was read, or a file was not written. Which laws allow to read and to keep the data, you
+            must know.
             """,
             """
             --record writes what badged-virtual-card --replay plays as a document without access control: a document
@@ -65,7 +66,7 @@ enum DocumentCommand {
 
     @Sendable private static func run(_ invocation: Invocation) async throws {
         let groups = try groups(invocation)
-        if let folder = invocation.value(of: .files) { try checkFolder(folder) }
+        if let folder = invocation.value(of: .files) { try FileContent.checkFolder(folder) }
         if let path = invocation.value(of: .portrait) {
             guard groups?.contains(2) != false else {
                 throw CommandFailure(usage: tr("--portrait needs group 2"), hint: tr("2 must be in --groups"))
@@ -83,13 +84,14 @@ enum DocumentCommand {
                 user: workflow.user
             )
             guard result.success else { throw workflow.user.ending ?? failure(result) }
-            try write(result, invocation)
             if !invocation.wantsJSON {
                 for line in DocumentText.lines(result) { Output.line(line.printable) }
                 for hint in result.checks.compactMap({ $0.details["advice"] }) {
                     Output.note(tr("hint: \(DaemonWords.text(hint))").printable)
                 }
             }
+            // Last: a file that cannot be written leaves the data and the verdict.
+            try write(result, invocation)
             verdict.withLock { $0 = status(result) }
         }
         throw verdict.withLock { $0 }
@@ -134,7 +136,10 @@ enum DocumentCommand {
     private static func write(_ result: DocumentResult, _ invocation: Invocation) throws {
         if let path = invocation.value(of: .portrait) {
             guard let portrait = result.portrait else {
-                throw CommandFailure(tr("the document has shown no picture"), hint: tr("2 must be in --groups"))
+                throw CommandFailure(
+                    tr("the chip has given no picture that can be read"),
+                    hint: tr("the picture is in group 2: the result says what the chip has given")
+                )
             }
             try FileContent.writePersonal(portrait.data, to: path)
         }
@@ -152,13 +157,6 @@ enum DocumentCommand {
     }
 
     private static let fileNames = ["EF.CardAccess", "EF.CardSecurity", "EF.COM", "EF.SOD"]
-
-    private static func checkFolder(_ path: String) throws {
-        guard access(path, W_OK | X_OK) == 0 else {
-            let reason = DaemonWords.text(errorText())
-            throw CommandFailure(tr("cannot write to \(path): \(reason)"), hint: tr("name a folder that is there"))
-        }
-    }
 }
 
 extension DocumentResult {

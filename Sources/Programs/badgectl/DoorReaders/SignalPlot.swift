@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import Host
+import Text
 
 /// Draws the signal of door readers over time as an SVG image: points for advertisements, a line for the smoothed
 /// level, and dashed lines for the limits.
@@ -69,7 +71,7 @@ struct SignalPlot {
             )
             parts.append(label(x, Self.height - Self.bottom + 18, "\(Int(time))", anchor: "middle"))
         }
-        parts.append(label((x0 + x1) / 2, Self.height - 12, "seconds", anchor: "middle"))
+        parts.append(label((x0 + x1) / 2, Self.height - 12, tr("seconds"), anchor: "middle"))
         parts.append(label(8, 18, "dBm"))
         return parts.joined(separator: "\n")
     }

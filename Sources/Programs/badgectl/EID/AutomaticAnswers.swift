@@ -33,7 +33,7 @@ final class AutomaticAnswers: Sendable {
     init?(_ invocation: Invocation) throws {
         guard invocation.has(.automatic) else {
             guard let option = [OptionName.rights, .pinFile].first(where: invocation.has) else { return nil }
-            throw Self.usage("\(option) needs --automatic", tr("leave it out, or add --automatic"))
+            throw Self.usage(tr("\(option) needs --automatic"), tr("leave it out, or add --automatic"))
         }
         if let other = [OptionName.pinentry, .pinStdin, .yes].first(where: invocation.has) {
             throw Self.usage(tr("--automatic and \(other) exclude each other"), tr("use one of them"))
@@ -45,7 +45,7 @@ final class AutomaticAnswers: Sendable {
         if let name = names.first(where: { !Self.known.contains($0) && $0 != "all" }) {
             throw Self.usage(
                 tr("--rights: there is no right \(name)"),
-                tr("the names are in badgectl(1): \(Self.known.sorted().joined(separator: ", "))")
+                tr("the rights are: \(Self.known.sorted().joined(separator: ", "))")
             )
         }
         rights = names.contains("all") ? nil : Set(names)
@@ -90,9 +90,7 @@ final class AutomaticAnswers: Sendable {
     /// Reads the PIN, which stays in no memory between two questions.
     private func pin() throws -> SecretBox {
         let content = try translating(
-            { (error: StartError) in
-                CommandFailure(error.message, hint: error.hint)
-            },
+            { (error: StartError) in CommandFailure(error) },
             SecretFile.read(path, limit: 7, setting: "--pin-file")
         )
         // An editor ends the line.
@@ -112,7 +110,7 @@ final class AutomaticAnswers: Sendable {
     func answer(_ question: SecretQuestion) throws -> SecretBox {
         let byHand = tr("run badgectl auth without --automatic")
         func failure(_ text: String) -> CommandFailure { CommandFailure(text, hint: byHand) }
-        if let error = question.error { throw failure(error) }
+        if let error = question.error { throw failure(DaemonWords.text(error)) }
         guard question.kind == .pin else {
             throw failure(tr("the card needs the \(question.kind.label), which only a person may give"))
         }

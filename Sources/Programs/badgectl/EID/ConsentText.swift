@@ -17,7 +17,7 @@ enum ConsentText {
     static func terms(_ certificate: ServiceCertificate) -> String {
         let text = certificate.termsOfUsage
         return text.isEmpty
-            ? tr("The service has no terms of usage.") : Layout.wrapped(printable(text, indentation: ""))
+            ? tr("The service has no terms of usage.") : Layout.wrapped(printable(text))
     }
 
     /// The question for consent in a window, which cannot tick single rights.
@@ -58,12 +58,8 @@ enum ConsentText {
         rows.append((tr("issuer"), certificate.issuerName))
         rows.append((tr("valid"), tr("\(certificate.effectiveDate) to \(certificate.expirationDate)")))
         let shown = rows.filter { !$0.1.isEmpty }
-        // As wide as the longest name of any language.
-        let width = max(9, (shown.map(\.0.count).max() ?? 0) + 1)
-        let space = String(repeating: " ", count: width)
-        return shown.map { name, text in
-            Layout.wrapped(name + space.dropFirst(name.count) + printable(text, indentation: space), indentation: space)
-        }.joined(separator: "\n")
+        let left = max(9, (shown.map { Layout.width(of: $0.0.unicodeScalars) }.max() ?? 0) + 2)
+        return shown.map { Layout.row($0.0, printable($0.1), at: left) }.joined(separator: "\n")
     }
 
     /// Describes the service in a few lines, each of bounded length, for a window that asks for a secret.
@@ -73,10 +69,11 @@ enum ConsentText {
             (tr("Purpose"), certificate.purpose),
         ]
         return rows.filter { !$0.1.isEmpty }.map { name, text in
-            let words = printable(text, indentation: "").split(whereSeparator: \.isWhitespace).joined(separator: " ")
+            let words = printable(text).split(whereSeparator: \.isWhitespace).joined(separator: " ")
             // Scalars, since one character may have any number of combining marks.
             let begun = words.unicodeScalars.prefix(longestSummary)
-            return Layout.wrapped("\(name): \(begun.endIndex == words.endIndex ? words : String(begun) + "...")")
+            let shown = begun.endIndex == words.endIndex ? words : String(begun) + "..."
+            return Layout.wrapped("\(name): \(shown)", indentation: "  ")
         }.joined(separator: "\n")
     }
 
@@ -112,9 +109,9 @@ enum ConsentText {
 
     /// Reads an answer: `y`, `n`, `t`, or numbers of optional rights to tick or untick.
     static func decision(_ text: String, about rights: AccessRights) -> Decision {
-        switch text.lowercased().filter({ !$0.isWhitespace }) {
+        switch text.asAnswer {
         case _ where text.isYes: return .agreed
-        case "n", "no", "nein", "": return .refused
+        case _ where text.isNo, "": return .refused
         case "t", "terms": return .wantsTerms
         default: break
         }
@@ -167,11 +164,8 @@ enum ConsentText {
     ]
 
     /// Removes control characters, except line ends: a service must not control the terminal.
-    private static func printable(_ text: String, indentation: String = "         ") -> String {
-        let lines = text.unicodeScalars.split(omittingEmptySubsequences: false) { $0 == "\n" }
-        return lines.map { line in
-            String(String.UnicodeScalarView(line.filter { !$0.isControl }))
-        }.joined(separator: "\n" + indentation)
+    private static func printable(_ text: String) -> String {
+        String(String.UnicodeScalarView(text.unicodeScalars.filter { $0 == "\n" || !$0.isControl }))
     }
 
     /// Why an authentication has failed, what the service has, and a hint for the reason.

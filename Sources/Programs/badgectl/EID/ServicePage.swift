@@ -52,7 +52,7 @@ struct ServicePage {
         }
         if type.hasSuffix("html") || type.hasSuffix("xhtml+xml") { text = HTMLText.text(text) }
         if !type.hasPrefix("text/"), !["html", "json", "xml"].contains(where: type.hasSuffix) {
-            text = tr("\(response.body.count) bytes of \(type.isEmpty ? "an unknown type" : type)")
+            text = tr("\(response.body.count) bytes of \(type.isEmpty ? tr("an unknown type") : type)")
         }
         status = response.status
         self.text = text

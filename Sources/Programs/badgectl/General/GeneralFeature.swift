@@ -54,21 +54,39 @@ enum StatusCommand {
 
     @Sendable private static func run(_ invocation: Invocation) async throws {
         let connection = try await invocation.connect(keepsEvents: false)
-        let (info, readers, checks) = (
-            try await connection.info(), try await connection.readers(), try await connection.health()
-        )
+        let info = try await connection.info()
+        let readers = try await permitted { () async throws(ClientError) in try await connection.readers() }
+        let checks = try await permitted { () async throws(ClientError) in try await connection.health() }
         if invocation.wantsJSON { return }
         let version = info.protocolVersion.map { tr(" (protocol \($0))") } ?? ""
         Output.line("\(info.name) \(info.version)\(version)".printable)
         var rows = [(tr("drivers"), info.drivers.isEmpty ? tr("none") : info.drivers.joined(separator: ", "))]
-        for reader in readers { rows.append((tr("reader"), "\(reader.name): \(reader.summary)")) }
-        if readers.isEmpty { rows.append((tr("reader"), tr("none"))) }
+        for reader in readers ?? [] { rows.append((tr("reader"), "\(reader.name): \(reader.summary)")) }
+        if readers?.isEmpty != false { rows.append((tr("reader"), readers == nil ? denied : tr("none connected"))) }
         if let permissions = info.permissions {
             rows.append((tr("you may"), permissions.isEmpty ? tr("nothing") : permissions.joined(separator: ", ")))
         }
+        rows.append((tr("health"), checks.map(summary) ?? denied))
+        Output.line(Help.columns(rows))
+    }
+
+    private static let denied = tr("not shown: you lack the permission readers")
+
+    /// The answer to a question; nil: this user lacks the permission.
+    private static func permitted<Value: Sendable>(
+        _ ask: () async throws(ClientError) -> Value
+    ) async throws(ClientError) -> Value? {
+        do throws(ClientError) {
+            return try await ask()
+        } catch {
+            if case .accessDenied = error { return nil }
+            throw error
+        }
+    }
+
+    private static func summary(_ checks: [BadgedClient.HealthCheck]) -> String {
         let failed = checks.count { !$0.isOK && !$0.isUnknown && !$0.isOptional }
         let count = failed == 1 ? tr("1 check failed") : tr("\(failed) checks failed")
-        rows.append((tr("health"), failed == 0 ? tr("good") : tr("\(count), see badgectl health")))
-        Output.line(Help.columns(rows))
+        return failed == 0 ? tr("good") : tr("\(count), see badgectl health")
     }
 }

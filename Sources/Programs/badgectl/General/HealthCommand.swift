@@ -58,9 +58,9 @@ enum HealthCommand {
     private static func describe(_ check: BadgedClient.HealthCheck) -> String {
         let name = CheckNames.text(check.name)
         guard !check.isOK else { return name + found(check) }
-        let age = check.errorAge.map { tr(" for \(describe($0))") } ?? ""
+        let head = check.errorAge.map { tr("\(name) for \(describe($0))") } ?? name
         let texts = [check.cause, check.advice].compactMap { $0.map(PlainWords.text) }
-        return name + age + (texts.isEmpty ? "" : ": " + texts.joined(separator: ": "))
+        return head + (texts.isEmpty ? "" : ": " + texts.joined(separator: ": "))
     }
 
     /// The time in the largest unit of which there are at least two. So 90 minutes do not become 1 h.

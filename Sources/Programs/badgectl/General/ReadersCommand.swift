@@ -29,6 +29,9 @@ enum ReadersCommand {
     )
 
     @Sendable private static func run(_ invocation: Invocation) async throws {
+        if invocation.has(.identify), let other = [OptionName.watch, .names].first(where: invocation.has) {
+            throw invocation.usage(tr("--identify and \(other) exclude each other"))
+        }
         if invocation.has(.watch) { return try await watch(invocation) }
         let connection = try await invocation.connect(keepsEvents: false)
         let readers = try await connection.readers()

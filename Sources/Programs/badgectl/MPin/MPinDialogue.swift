@@ -149,11 +149,11 @@ struct MPinDialogue: Sendable {
         fileprivate let second: SecretBox?
     }
 
-    /// Asks the user to choose a PIN, which is called `name`, and with `--second-factor` a second factor, too. `MPin`
-    /// has no second factor.
-    func askForNewFactors(_ service: Service, _ name: String = "PIN") async throws -> Factors {
+    /// Asks the user to choose a PIN, which is called `name`, such as `new PIN`, and with `--second-factor` a second
+    /// factor, too. `MPin` has no second factor.
+    func askForNewFactors(_ service: Service, _ name: String = tr("new PIN")) async throws -> Factors {
         if invocation.has(.secondFactor), case .mpin = service { throw Self.noSecondFactor }
-        let pin = try await ask(TypedSecretForm(name: tr("new \(name)"), digits: 4...4, isTypedTwice: true))
+        let pin = try await ask(TypedSecretForm(name: name, digits: 4...4, isTypedTwice: true))
         guard invocation.has(.secondFactor) else { return Factors(pin: pin, second: nil) }
         var form = TypedSecretForm(name: tr("new second factor"), content: .characters(1...64))
         form.isTypedTwice = true

@@ -19,7 +19,7 @@ enum MPinDocuments {
         try await MPinDialogue.run(invocation, notDone: notDone) { dialogue in
             let (user, mfa) = try await dialogue.readyForMFA(name)
             try dialogue.check(await mfa.startRegistrationDVS(user, token: token))
-            let factors = try await dialogue.askForNewFactors(.mfa(mfa), tr("signing PIN"))
+            let factors = try await dialogue.askForNewFactors(.mfa(mfa), tr("new signing PIN"))
             let status = try await dialogue.finish(factors) { pin, second in
                 try await mfa.finishRegistrationDVS(user, pinDVS: pin, nfc: second)
             }

@@ -79,7 +79,17 @@ enum MdocCommand {
             case "none": .unsigned
             case let name?: .named(name)
             }
-        if let path = invocation.value(of: .portrait) { try FileContent.checkPersonal(path) }
+        if let path = invocation.value(of: .portrait) {
+            guard case .documents(let documents) = question,
+                documents.flatMap(\.elements).contains(where: { $0.name == "portrait" })
+            else {
+                throw CommandFailure(
+                    usage: tr("--portrait needs the element portrait"),
+                    hint: tr("portrait must be in --item; --over asks for the age alone")
+                )
+            }
+            try FileContent.checkPersonal(path)
+        }
         let verdict = Mutex(ExitStatus.failed)
         try await WorkflowRun.run(invocation, notDone: tr("no phone was read")) { workflow in
             let result = try await workflow.connection.readMdoc(
@@ -90,13 +100,14 @@ enum MdocCommand {
                 user: workflow.user
             )
             guard result.success else { throw workflow.user.ending ?? failure(result) }
-            if let path = invocation.value(of: .portrait) { try writePortrait(of: result, to: path) }
             if !invocation.wantsJSON {
                 for line in MdocText.lines(result) { Output.line(line.printable) }
                 for hint in result.documents.flatMap(\.checks).compactMap({ $0.details["advice"] }) {
                     Output.note(tr("hint: \(DaemonWords.text(hint))").printable)
                 }
             }
+            // Last: a file that cannot be written leaves the data and the verdict.
+            if let path = invocation.value(of: .portrait) { try writePortrait(of: result, to: path) }
             verdict.withLock { $0 = status(result) }
         }
         throw verdict.withLock { $0 }
@@ -172,7 +183,10 @@ enum MdocCommand {
     private static func writePortrait(of result: MdocResult, to path: String) throws {
         let portrait = result.documents.flatMap(\.elements).first { $0.name == "portrait" }
         guard let data = portrait?.value["data"]?.string.flatMap({ Base64.standard.decode($0) }) else {
-            throw CommandFailure(tr("the phone has shown no picture"), hint: tr("portrait must be in --item"))
+            throw CommandFailure(
+                tr("the phone has shown no picture"),
+                hint: tr("its holder has not given it, or the document has none")
+            )
         }
         try FileContent.writePersonal(data, to: path)
     }

@@ -141,7 +141,7 @@ enum WalletTexts {
                 explanation: tr("The card has a pairing password of its own. It is not the PIN.")
             )
         case .can:
-            return SecretTexts(form: TypedSecretForm(name: "CAN", digits: 6...6), work: "working")
+            return SecretTexts(form: TypedSecretForm(name: "CAN", digits: 6...6), work: tr("working"))
         }
     }
 

@@ -37,13 +37,12 @@ extension CommandLineUser: WalletUser {
                 giveUp(reply, hint: tr("run badgectl in a terminal, or use --yes to sign without a question"))
                 return false
             }
-            switch answer.lowercased() {
-            case _ where answer.isYes: return true
-            case "n", "no", "nein", "":
+            if answer.isYes { return true }
+            if answer.isNo || answer.asAnswer.isEmpty {
                 refuse()
                 return false
-            default: say(tr("Type y to sign, or n to end."))
             }
+            say(tr("Type y to sign, or n to end."))
         }
     }
 
@@ -109,7 +108,7 @@ extension CommandLineUser: WalletUser {
                 + tr(" Write it down, and keep it apart from the words. It has ASCII characters only, also where other")
                 + tr(" programs take more.")
         )
-        var form = TypedSecretForm(name: "passphrase", content: .characters(1...256))
+        var form = TypedSecretForm(name: tr("passphrase"), content: .characters(1...256))
         form.isTypedTwice = true
         return await secret(form)
     }

@@ -73,6 +73,11 @@ enum WalletFlows {
         guard let keyUID = try keyUID(invocation) else {
             throw invocation.usage(tr("wallet reset-card needs --key-uid UID; badgectl wallet status shows it"))
         }
+        guard !invocation.has(.pinentry) || invocation.has(.yes) else {
+            throw invocation.usage(
+                tr("wallet reset-card asks for the key UID in the terminal: leave out --pinentry, or use --yes")
+            )
+        }
         let notDone = tr("the card was not reset")
         try await run(.resetCard(keyUID: keyUID), invocation, notDone: notDone) { user in
             try await confirm(keyUID, user, notDone)
@@ -94,7 +99,8 @@ enum WalletFlows {
             )
         )
         let wanted = keyUID.isEmpty ? tr("no keys") : keyUID
-        let request = keyUID.isEmpty ? tr("Type \"no keys\" to go on: ") : tr("Type the key UID of the card to go on: ")
+        let request =
+            keyUID.isEmpty ? tr("Type \"\(wanted)\" to go on: ") : tr("Type the key UID of the card to go on: ")
         let reply = await user.source.ask(request)
         guard case .text(let typed) = reply else {
             user.giveUp(
@@ -103,7 +109,7 @@ enum WalletFlows {
             )
             throw user.ending ?? CommandFailure(notDone)
         }
-        guard typed.lowercased().filter({ !$0.isWhitespace }) == wanted.filter({ !$0.isWhitespace }) else {
+        guard typed.asAnswer == wanted.asAnswer else {
             throw CommandFailure(
                 tr("that is another key UID: \(notDone)"),
                 hint: tr("badgectl wallet status shows the key UID")
@@ -129,7 +135,10 @@ enum WalletFlows {
     }
 
     private static func device(_ entity: FlowEntity) -> String {
-        let rows = [("address", "address"), (tr("API signer"), "api_signer_address"), (tr("key UID"), "keyUID")]
+        let rows = [
+            (tr("address"), "address"), (tr("API signer"), "api_signer_address"),
+            (tr("key UID"), "keyUID"),
+        ]
         return Help.columns(rows.compactMap { row in entity.text(row.1).map { (row.0, $0) } }, indentation: "")
     }
 
@@ -161,7 +170,7 @@ enum WalletFlows {
                 return user.ending
                     ?? CommandFailure(tr("cancelled: \(notDone)"), hint: tr("run badgectl wallet again"))
             }
-            return CommandFailure(tr("cancelled: \(notDone). \(change)"), hint: Self.statusHint)
+            return CommandFailure(tr("cancelled: \(notDone). \(DaemonWords.text(change))"), hint: Self.statusHint)
         }
         return failure(error, notDone)
     }
@@ -170,7 +179,7 @@ enum WalletFlows {
 
     /// Why a workflow with a wallet card has failed. `error.code` is one of docs/protocol/wallet.md, Errors.
     static func failure(_ error: FlowError, _ notDone: String) -> CommandFailure {
-        var text = error.message.isEmpty ? "\(notDone) (\(error.code))" : error.message
+        var text = error.message.isEmpty ? "\(notDone) (\(error.code))" : DaemonWords.text(error.message)
         while text.last == "." { text.removeLast() }
         let hint =
             switch error.code {

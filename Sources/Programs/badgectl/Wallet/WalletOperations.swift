@@ -83,7 +83,7 @@ enum WalletOperations {
 
     /// Why an operation has failed. `code` is one of docs/protocol/wallet.md.
     static func failure(_ result: WalletResult, _ notDone: String) -> CommandFailure {
-        var text = result.message.isEmpty ? tr("\(notDone) (code \(result.code))") : result.message
+        var text = result.message.isEmpty ? tr("\(notDone) (code \(result.code))") : DaemonWords.text(result.message)
         while text.last == "." { text.removeLast() }
         let hint: String
         switch result.code {
