@@ -27,7 +27,9 @@ public final class TerminalWalletUser: WalletUser {
 
     public func answer(_ question: SecretQuestion) async -> SecretBox? {
         var lines: [String] = []
-        if let error = question.error { lines.append("Not sent to the card: \(error).") }
+        if let error = question.error {
+            lines.append(question.isUnanswered ? "\(error)." : "Not sent to the card: \(error).")
+        }
         if let last = question.last, last.outcome == .wrong { lines.append("That \(name(last.kind)) was wrong.") }
         if let left = question.triesLeft, question.kind == .pin || question.kind == .puk {
             lines.append(left == 1 ? "1 try is left." : "\(left) tries are left.")
