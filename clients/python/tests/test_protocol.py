@@ -68,7 +68,7 @@ class Commands(unittest.TestCase):
         raw |= {"workflowContext": {}, "contextEntity": {"entityType": "", "entity": {}}}
         for cls in prompts():
             prompt = cls.decode({**raw, "msg": cls.MSG})
-            prompt.attach(send)
+            prompt.attach(send, None)
             match prompt:
                 case badged.SecretPrompt():
                     prompt.answer(bytearray(b"1"))
