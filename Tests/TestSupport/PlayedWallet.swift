@@ -97,7 +97,7 @@ package enum PlayedWallet {
         #"{"msg":"WALLET_STARTED","operation":"\#(operation)"}"#
     }
 
-    /// - Parameter memo: as it stands in JSON.
+    /// `memo` is as it stands in JSON.
     package static func request(_ number: Int, error: String? = nil, memo: String = #"\u001b[2Jhi"#) -> String {
         let error = error.map { "\"error\":\"\($0)\"," } ?? ""
         return
