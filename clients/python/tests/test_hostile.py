@@ -6,10 +6,12 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import pty
 import subprocess
 import sys
 import threading
 import unittest
+from collections.abc import Callable
 from typing import Any
 
 from support import LIMIT, Conversation, Fake
@@ -313,17 +315,15 @@ class Secrets(unittest.TestCase):
                 daemon.run_wallet("RESET_PIN").run(badged.ask_in_terminal)
             self.assertEqual(caught.exception.text, error["message"])
 
-    def test_a_secret_is_read_from_a_terminal_without_echo(self) -> None:
-        import pty
-
+    def run_in_terminal(self, body: Callable[[], bool], prompt: bytes, answer: bytes) -> bytes:
+        """Runs the body in a terminal of its own, and answers its prompt. Returns what the terminal showed."""
         pid, terminal = pty.fork()
         if pid == 0:
-            secret = badged.read_secret("PIN: ")
-            os._exit(0 if secret == bytearray(b"123456") else 1)
+            os._exit(0 if body() else 1)
         shown = b""
-        while not shown.endswith(b": "):
+        while not shown.endswith(prompt):
             shown += os.read(terminal, 100)
-        os.write(terminal, b"123456\n")
+        os.write(terminal, answer)
         try:
             while chunk := os.read(terminal, 100):
                 shown += chunk
@@ -331,7 +331,18 @@ class Secrets(unittest.TestCase):
             pass
         self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), 0)
         os.close(terminal)
+        return shown
+
+    def test_a_secret_is_read_from_a_terminal_without_echo(self) -> None:
+        shown = self.run_in_terminal(lambda: badged.read_secret("PIN: ") == bytearray(b"123456"), b": ", b"123456\n")
         self.assertNotIn(b"123456", shown)
+
+    def test_a_secret_of_a_wallet_does_not_stay_in_the_terminal(self) -> None:
+        question = badged.ShowPuk.decode({"msg": "SHOW_PUK", "question": 1, "puk": "123456789012"})
+        shown = self.run_in_terminal(lambda: badged.ask_in_terminal(question) is True, b"(yes) ", b"yes\n")
+        start, end = shown.index(b"\x1b[?1049h"), shown.index(b"\x1b[2J\x1b[?1049l")
+        self.assertTrue(start < shown.index(b"123456789012") < end)
+        self.assertNotIn(b"123456789012", shown[end:])
 
 
 if __name__ == "__main__":
