@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import BadgedClient
 import BadgedSDKWrapper
+import Dispatch
 import EIDServer
 import FoundationEssentials
 import Glibc
@@ -266,6 +267,20 @@ struct BadDaemonTests {
         #expect(badged.ending == nil)
         badged.close()
         #expect(await peer.commands() == ["RUN_CHANGE_PIN", "GET_API_LEVEL"])
+    }
+
+    @Test("BadgedClient: a daemon that sends messages without end, and no answer, ends the connection")
+    func talkative() async throws {
+        let isOver = DispatchSemaphore(value: 0)
+        let peer = try ScriptedPeer(answersPings: false) { peer in
+            peer.command("GET_INFO")
+            while isOver.wait(timeout: .now()) == .timedOut {
+                peer.send(#"{"attached":true,"card":null,"insertable":false,"keypad":false,"msg":"READER","name":"R"}"#)
+            }
+        }
+        defer { isOver.signal() }
+        let badged = try await DaemonConnection.connect(to: peer.path, keepsEvents: false, timeout: .seconds(1))
+        await #expect(throws: ClientError.noAnswer) { try await badged.info() }
     }
 
     @Test("BadgedClient: no ping is sent inside a line that the application sends in parts")

@@ -28,6 +28,11 @@ enum Say {
     static func enter(_ kind: String, _ reader: String) -> String {
         "{\"msg\":\"ENTER_\(kind)\",\"reader\":{\(reader)}}"
     }
+    /// Asks again for a CAN or PUK to which the card gave no answer.
+    static func unanswered(_ kind: String, left: Int) -> String {
+        "{\"error\":\"\(noAnswer)\",\"msg\":\"ENTER_\(kind)\",\"reader\":{\(reader(left: left))},\"unanswered\":true}"
+    }
+    static let noAnswer = "The card gave no answer, so the value may have been right; it is needed again"
     static let started = #"{"msg":"CHANGE_PIN"}"#
     static let changed = #"{"msg":"CHANGE_PIN","success":true}"#
     static func failed(_ reason: String) -> String {

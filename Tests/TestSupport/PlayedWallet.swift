@@ -97,11 +97,12 @@ package enum PlayedWallet {
         #"{"msg":"WALLET_STARTED","operation":"\#(operation)"}"#
     }
 
-    package static func request(_ number: Int, error: String? = nil) -> String {
+    /// `memo` is as it stands in JSON.
+    package static func request(_ number: Int, error: String? = nil, memo: String = #"\u001b[2Jhi"#) -> String {
         let error = error.map { "\"error\":\"\($0)\"," } ?? ""
         return
             #"{"account":"alice","actions":[{"account":"eosio.token","authorization":[{"actor":"alice","permission":"active"}],"#
-            + #""data":{"from":"alice","to":"bob","quantity":"1.3100 EOS","memo":"\u001b[2Jhi"},"info":null,"name":"transfer"}],"#
+            + #""data":{"from":"alice","to":"bob","quantity":"1.3100 EOS","memo":"\#(memo)"},"info":null,"name":"transfer"}],"#
             + #""callback":null,"chainId":"\#(chain)","dapp":{"icon":null,"name":"D"},"digest":"\#(digest)",\#(error)"#
             + #""expiration":"2026-11-22T17:30:00","info":"an order","msg":"WALLET_REQUEST","operation":"transfer","#
             + #""permission":"active","question":\#(number),"text":null,"userName":null}"#

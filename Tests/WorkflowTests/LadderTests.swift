@@ -71,7 +71,9 @@ import VirtualEID
             < READER \(tries)
             < ENTER_\(kind) \(tries)
             > SET_\(answer)
-            < ENTER_\(kind) \(tries): The card gave no answer, so the value may have been right; it is needed again
+            < ENTER_\(kind) \(tries) unanswered: \(Script.unanswered)
+            > SET_\(kind) 12
+            < ENTER_\(kind) \(tries): You must provide \(kind == "CAN" ? 6 : 10) digits
             > SET_\(kind) \(kind == "CAN" ? "111111" : "1111111111")
             < ENTER_\(kind) \(tries)
             \(Script.cancelled)

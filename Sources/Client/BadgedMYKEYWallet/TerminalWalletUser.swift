@@ -16,18 +16,22 @@ public final class TerminalWalletUser: WalletUser {
 
     public func agree(to request: WalletRequest) async -> Bool {
         let width = request.facts.map(\.name.count).max() ?? 0
-        var lines = request.error.map { [$0] } ?? []
+        var lines = ["Sign this with the card?"]
+        if let error = request.error { lines.append(Self.printable(error)) }
         lines += request.facts.map { fact in
-            "  " + fact.name + String(repeating: " ", count: width - fact.name.count + 2) + fact.text
+            let space = String(repeating: " ", count: width - fact.name.count + 2)
+            return "  \(Self.printable(fact.name))\(space)\(Self.printable(fact.text))"
         }
-        let question = Self.printable("Sign this with the card?\n" + lines.joined(separator: "\n")) + "\nAgree? [y/N] "
+        let question = lines.joined(separator: "\n") + "\nAgree? [y/N] "
         let answer = await ask(question, echoes: true)?.take()
         return answer?.withBytes { $0.elementsEqual("y".utf8) || $0.elementsEqual("yes".utf8) } ?? false
     }
 
     public func answer(_ question: SecretQuestion) async -> SecretBox? {
         var lines: [String] = []
-        if let error = question.error { lines.append("Not sent to the card: \(error).") }
+        if let error = question.error {
+            lines.append(Self.printable(question.isUnanswered ? "\(error)." : "Not sent to the card: \(error)."))
+        }
         if let last = question.last, last.outcome == .wrong { lines.append("That \(name(last.kind)) was wrong.") }
         if let left = question.triesLeft, question.kind == .pin || question.kind == .puk {
             lines.append(left == 1 ? "1 try is left." : "\(left) tries are left.")
@@ -89,12 +93,12 @@ public final class TerminalWalletUser: WalletUser {
         }
     }
 
-    /// The text without control characters, except line ends, so that an app cannot control the terminal.
+    /// The text in one line without control characters, so that an app can neither control the terminal nor write lines
+    /// of its own.
     static func printable(_ text: String) -> String {
         var out = ""
         for scalar in text.unicodeScalars {
             switch scalar.properties.generalCategory {
-            case .control where scalar == "\n": out.unicodeScalars.append(scalar)
             case .control, .format, .lineSeparator, .paragraphSeparator:
                 out += "\\u{\(String(scalar.value, radix: 16))}"
             default: out.unicodeScalars.append(scalar)
@@ -159,10 +163,11 @@ private struct Console: ~Copyable {
         guard !wake.isAwake else { return nil }
         var before = termios()
         let isTerminal = tcgetattr(descriptor, &before) == 0
-        if isTerminal, !echoes {
-            var silent = before
-            silent.c_lflag &= ~tcflag_t(ECHO | ECHONL)
-            tcsetattr(descriptor, TCSAFLUSH, &silent)
+        if isTerminal {
+            var during = before
+            if !echoes { during.c_lflag &= ~tcflag_t(ECHO | ECHONL) }
+            // What was typed before the question does not answer it.
+            tcsetattr(descriptor, TCSAFLUSH, &during)
         }
         defer {
             if isTerminal, !echoes {

@@ -139,7 +139,7 @@ extension CardDialogue<EIDRequirements> {
                 digits: digits,
                 card: card,
                 takesAutomatic: takesAutomatic,
-                fault: isUnanswered ? PasswordPrompt.unanswered : nil
+                isUnanswered: isUnanswered
             )
             return try await workflow.ask(prompt)
         } catch {

@@ -42,9 +42,13 @@ struct PasswordPrompt: CardPrompt {
     let card: HeldEIDCard
     /// Whether a program may give the value without a person, if `AutomaticPINs` agrees.
     var takesAutomatic = false
-    var fault: Phrase?
+    /// Whether the card has given no answer to the value before.
+    var isUnanswered = false
 
-    static let unanswered: Phrase = "The card gave no answer, so the value may have been right; it is needed again"
+    private static let unanswered: Phrase =
+        "The card gave no answer, so the value may have been right; it is needed again"
+
+    var fault: Phrase? { isUnanswered ? Self.unanswered : nil }
 
     var name: StaticString {
         switch kind {
@@ -58,7 +62,10 @@ struct PasswordPrompt: CardPrompt {
     var lease: CardLease { card.lease }
 
     func message(_ number: Int, to session: Session, error: Phrase?) -> any Message {
-        question(number, to: session, error: error)
+        question(number, to: session, error: error) { object in
+            // Any other error is about a value that badged has not sent to the card.
+            if error == Self.unanswered { object.member("unanswered", true) }
+        }
     }
 
     // MARK: The answer

@@ -119,6 +119,17 @@ import Text
             peer.endCancelled()
         },
         Dialogue(
+            "a CAN to which the card gave no answer",
+            input: ["500540", "123456", "654321"],
+            sent: ["SET_CAN 500540"],
+            error: "the card gave no answer, so the value may have been right: the PIN was not changed"
+        ) { peer in
+            peer.start()
+            peer.ask("CAN", Say.reader(left: 1))
+            peer.send(Say.unanswered("CAN", left: 1))
+            peer.endCancelled()
+        },
+        Dialogue(
             "a wrong PIN of a wallet card, then its PUK",
             ["wallet", "pin"],
             input: ["000000", "123456789012"],

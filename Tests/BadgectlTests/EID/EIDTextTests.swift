@@ -29,6 +29,24 @@ import Testing
         }
     }
 
+    @Test("A value to which the card gave no answer is not called unsent", arguments: [("CAN", 1, 6), ("PUK", 0, 10)])
+    func unanswered(kind: String, left: Int, digits: Int) async throws {
+        let peer = try ScriptedPeer.pinChange { peer in
+            peer.ask(kind, Say.reader(left: left))
+            peer.send(Say.unanswered(kind, left: left))
+            peer.command("SET_\(kind)")
+            peer.send(Say.changed)
+        }
+        let program = try badgectl(peer, "change-pin", hasTerminal: true)
+        let value = String(repeating: "1", count: digits)
+        await answer(program, "\n\(kind): ", value)
+        await answer(program, "\n\(kind): ", value)
+        #expect(await program.exitCode == 0)
+        // The terminal breaks the line.
+        #expect(program.dialogue.replacing("\n", with: " ").contains(" \(Say.noAnswer). "))
+        #expect(!program.everything.contains("Not sent"))
+    }
+
     @Test("The window for the PIN describes the service in a few short lines, whatever is in its certificate")
     func summary() {
         let forged = ServiceCertificate(subjectName: "A\u{1B}[2J\r\nWebsite: other", subjectURL: "https://a.example")

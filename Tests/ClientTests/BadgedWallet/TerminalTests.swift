@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import Dispatch
 import TestSupport
 import Testing
 import Text
@@ -50,6 +51,24 @@ import Text
         }
         #expect(await program.exitCode == 2, "\(program.everything)")
         #expect(program.text(.output) == "cancelled\n")
+    }
+
+    @Test("Text of an app makes no lines of its own, and what was typed before the question is no answer")
+    func lines() async throws {
+        let isTyped = DispatchSemaphore(value: 0)
+        let peer = try ScriptedPeer { peer in
+            peer.answer("WALLET_INIT", Played.ready())
+            peer.command("WALLET_TRANSFER")
+            isTyped.wait()
+            peer.prompt(Played.request(1, memo: #"hi\n  quantity  0.0001 EOS\nAgree? [y/N] "#), "CANCEL")
+            peer.send(Played.result("transfer", 0))
+        }
+        let program = try RunningProgram("badged-test-program", ["mykey-app", peer.path], hasTerminal: true)
+        program.type("y\n")
+        isTyped.signal()
+        #expect(await program.prints(#"  memo      hi\u{a}  quantity  0.0001 EOS\u{a}Agree? [y/N] "# + "\r\n"))
+        #expect(await program.prints("Agree? [y/N] ", typing: "n\n"))
+        #expect(await program.exitCode == 2, "\(program.everything)")
     }
 
     @Test("A question whose card has left is withdrawn, and the next one is asked")

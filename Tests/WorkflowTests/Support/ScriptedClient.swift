@@ -40,6 +40,7 @@ enum Script {
     static let cancelled = "> CANCEL\n< READER -\n< CHANGE_PIN false User_Cancelled"
     /// The new PIN is the last question, and the card stays in the reader.
     static let changedInPlace = "> SET_NEW_PIN 654321\n< CHANGE_PIN true"
+    static let unanswered = "The card gave no answer, so the value may have been right; it is needed again"
     static let cancelledInPlace = "> CANCEL\n< CHANGE_PIN false User_Cancelled"
 }
 
@@ -167,7 +168,8 @@ enum Script {
         case "ENTER_PIN", "ENTER_CAN", "ENTER_PUK", "ENTER_NEW_PIN":
             let state = message["reader"] ?? .null
             let other = state["name"]?.string == reader ? "" : " at \(state["name"]?.string ?? "?")"
-            return "\(name) \(Self.card(state))\(other)" + (error.map { ": \($0)" } ?? "")
+            let unanswered = message["unanswered"]?.bool == true ? " unanswered" : ""
+            return "\(name) \(Self.card(state))\(other)\(unanswered)" + (error.map { ": \($0)" } ?? "")
         case "INSERT_CARD":
             let place = message["reader"]?.string ?? reader
             guard let error else { return name }

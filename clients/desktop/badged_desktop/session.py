@@ -291,8 +291,9 @@ class Dialogue:
         self._has_browser = has_browser
         self._question: asyncio.Task[None] | None = None
         self._insertions = 0
-        #: The kind of the value that was sent last, and whether the card left before it answered.
+        #: The kind of the value that was sent to the open card and is not judged yet; empty: there is none.
         self._last = ""
+        #: Whether a card has left before it answered to a value.
         self._was_void = False
         self._has_agreed = False
         self._can_open = False
@@ -317,6 +318,8 @@ class Dialogue:
                 title = _("Unblock the PIN") if self._kind == "unblock" else _("Change the PIN")
                 self._view.begin(title, _("The card is being looked for."))
             async for event in self._workflow:
+                # An answer of pinentry that has come together with the message is taken first.
+                await asyncio.sleep(0)
                 self._take(event)
             succeeded = True
             result = self._workflow.result
@@ -335,7 +338,10 @@ class Dialogue:
             denied = isinstance(error, badged.AccessDenied)
             ending = texts.failure("Access_Denied" if denied else "Get_TcToken_Invalid_Url", self._kind != "auth")
         except badged.BadgedError:
+            await asyncio.sleep(0)
             ending = texts.no_connection(3)
+            if self._last == "NEW_PIN":
+                ending = texts.unknown_pin(_("badged ended during the change."))
             if self._has_agreed:
                 text = _("The service may have received the data that you have agreed to.")
                 ending = ending._replace(text=ending.text + " " + text)
@@ -371,7 +377,8 @@ class Dialogue:
             case badged.AccessRights():
                 self._ask(self._consent(event))
             case badged.InsertCard():
-                self._was_void = bool(self._last)
+                self._was_void = self._was_void or bool(self._last)
+                self._last = ""
                 self._ask(self._need_card(event))
             case badged.Pause():
                 self._ask(self._pause(event))
@@ -414,24 +421,25 @@ class Dialogue:
 
     async def _secret(self, prompt: badged.SecretPrompt) -> None:
         words = texts.question(prompt, self._can_open, self._kind != "auth")
-        if self._kind == "unblock" and self._last == "PUK" and words.kind != "PUK":
-            text = texts.last_value("PUK", False, words.kind)
-            self._ending = Ending(_("The PIN is unblocked"), text, _("You can take the card off the reader."))
-            self._succeeds = True
+        last, was_void = self._last, self._was_void
+        self._last, self._was_void = "", False
+        if self._kind == "unblock" and words.kind != "PUK":
+            # The workflow of badged would go on to change the PIN.
+            self._succeeds = last == "PUK"
+            self._ending = texts.unblocked() if self._succeeds else texts.not_blocked()
             self._workflow.cancel()
             return
-        said = texts.last_value(self._last, self._was_void, words.kind) if self._last else ""
+        said = texts.last_value(last, was_void, words.kind)
         if prompt.error is not None:
-            said = _("The value was not given to the card.")
+            said = texts.unjudged(prompt.unanswered)
         need = f"{said} {words.need}".strip()
-        self._last = words.kind
-        self._was_void = False
         if prompt.is_typed_at_reader:
             if said and not await self._view.pause(need):
                 return
             name = foreign.quoted(prompt.reader.name if prompt.reader else "")
             on_keypad = _("Type it on the keypad of the reader {reader}.", reader=name)
             self._view.progress(f"{words.need} {on_keypad}", None, notify=True)
+            self._last = words.kind
             prompt.answer()
             return
         self._view.progress(
@@ -460,6 +468,7 @@ class Dialogue:
         )
         match answer.raw.get("outcome"):
             case "sent":
+                self._last = words.kind
                 self._view.progress(texts.checking(words.kind), None)
             case "cancelled":
                 self._workflow.cancel()

@@ -169,6 +169,8 @@ def last_value(kind: str, was_void: bool, next_kind: str) -> str:
     """What has happened to the value that was typed before; empty when there is nothing to say."""
     if was_void:
         return _("The card left before it answered. Please type the value again.")
+    if not kind:
+        return ""
     # After the PIN, the card asks for another number only if the PIN was wrong.
     if kind == next_kind or kind == "PIN" and next_kind in ("CAN", "PUK"):
         return {
@@ -177,6 +179,13 @@ def last_value(kind: str, was_void: bool, next_kind: str) -> str:
             "PUK": _("That unblocking number (PUK) was wrong."),
         }.get(kind, _("The card did not take that value."))
     return _("The PIN is unblocked, and has three tries again.") if kind == "PUK" else ""
+
+
+def unjudged(is_unanswered: bool) -> str:
+    """What has happened to a value that the card has neither accepted nor refused."""
+    if is_unanswered:
+        return _("The card gave no answer, so the value may have been right. Please type it again.")
+    return _("The value was not given to the card.")
 
 
 def checking(kind: str) -> str:
@@ -221,6 +230,24 @@ def sent(state: str | None, rights: Iterable[str], has_agreed: bool) -> str:
     return _("The service got none of the data.") if has_agreed else _("The service got no data.")
 
 
+def unblocked() -> Ending:
+    """The PUK has been accepted, and nothing else was wanted."""
+    text = _("The PIN is unblocked, and has three tries again.")
+    return Ending(_("The PIN is unblocked"), text, _("You can take the card off the reader."))
+
+
+def not_blocked() -> Ending:
+    """The card in the reader, perhaps not the one before, needs no PUK."""
+    text = _("The PIN of the card that is in the reader now is not blocked, so no PUK is needed.")
+    return Ending(_("The PIN is not blocked"), text, _("You can take the card off the reader."))
+
+
+def unknown_pin(cause: str) -> Ending:
+    """Nobody knows whether the card has changed its PIN."""
+    text = cause + " " + _("The card has the old PIN or the new one.")
+    return Ending(_("Was the PIN changed?"), text, _("Try the new PIN first. If it is wrong, use the old one."))
+
+
 def authenticated(auth: badged.Auth) -> Ending:
     """A login that has succeeded."""
     if auth.sent == "none":
@@ -240,7 +267,8 @@ _GROUPS = {
     "card": "Maintain_Card_Connection_Pace_Unrecoverable Connect_Card_Connection_Failed",
     "refused": "Did_Authenticate_Eac1_Card_Command_Failed Did_Authenticate_Eac2_Card_Command_Failed "
     "Transmit_Card_Command_Failed",
-    "unknown-pin": "Change_Pin_No_SetEidPinCommand_Response Change_Pin_Unrecoverable",
+    "left-in-change": "Change_Pin_No_SetEidPinCommand_Response",
+    "wrong-in-change": "Change_Pin_Unrecoverable",
     "old-pin": "Change_Pin_Unexpected_Transmit_Status",
     "keypad": "Change_Pin_New_Pin_Mismatch Change_Pin_New_Pin_Invalid_Length",
     "link": "Parse_TcToken_Missing_Url Parse_TcToken_Invalid_Url Get_TcToken_Invalid_Url",
@@ -276,9 +304,10 @@ def failure(reason: str, changes_pin: bool) -> Ending:
     group = _GROUP.get(reason, "service" if reason.startswith(_SERVICE) else "")
     if group == "cancelled":
         return Ending(_("Cancelled"), _("It was ended before it was complete."), again)
-    if group == "unknown-pin":
-        text = _("The card left during the change. It has the old PIN or the new one.")
-        return Ending(_("Was the PIN changed?"), text, _("Try the new PIN first. If it is wrong, use the old one."))
+    if group == "left-in-change":
+        return unknown_pin(_("The card left during the change."))
+    if group == "wrong-in-change":
+        return unknown_pin(_("The answer of the card to the change was not valid."))
     texts = {
         "denied": (
             _("You are not allowed to use the card reader."),
@@ -396,7 +425,10 @@ def faults(health: badged.Health) -> list[str]:
     texts = {
         "trustAnchors": anchors(last_day),
         "network": _("The part of badged that talks to services cannot be started."),
-        "pcscd": _("The service for card readers is not running. The administrator starts it: sudo apt install pcscd"),
+        "pcscd": _(
+            "The service for card readers cannot be used. The administrator restarts it: sudo systemctl restart "
+            "pcscd.socket pcscd. If it is missing, the administrator installs it: sudo apt install pcscd"
+        ),
         "pcscdAccess": _("badged may not use the service for card readers."),
         "drivers": _("A card reader is connected, but its driver is missing: sudo apt install libccid"),
     }

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The parts of badged-desktop that need no display. Tests/System/desktop.sh runs them."""
 
+import asyncio
 import gettext
 import os
 import re
@@ -10,8 +11,10 @@ import tempfile
 import unicodedata
 import unittest
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
-from badged_desktop import foreign, language, texts
+from badged_desktop import foreign, language, session, texts
 
 import badged
 
@@ -179,6 +182,7 @@ class Texts(unittest.TestCase):
             ("PIN", False, "NEW_PIN", ""),
             ("CAN", False, "PIN", ""),
             ("PIN", True, "CAN", "The card left before it answered. Please type the value again."),
+            ("", False, "PIN", ""),
         ):
             self.assertEqual(texts.last_value(kind, was_void, next_kind), said)
 
@@ -188,3 +192,131 @@ class Texts(unittest.TestCase):
             check = {"name": "trustAnchors", "ok": False, **more}
             (fault,) = texts.faults(badged.Health.decode({"msg": "HEALTH", "checks": [check]}))
             self.assertIn(said, fault)
+
+    def test_pcscd(self) -> None:
+        """pcscd that hangs is to be restarted; installing it again changes nothing."""
+        check = {"name": "pcscd", "ok": False, "advice": "pcscd at X does not answer"}
+        (fault,) = texts.faults(badged.Health.decode({"msg": "HEALTH", "checks": [check]}))
+        self.assertIn("systemctl restart pcscd", fault)
+
+    def test_unknown_pin(self) -> None:
+        """The card is said to have left only if it has."""
+        for reason, left in (("Change_Pin_No_SetEidPinCommand_Response", True), ("Change_Pin_Unrecoverable", False)):
+            ending = texts.failure(reason, True)
+            self.assertEqual((ending.title, "left" in ending.text), ("Was the PIN changed?", left))
+
+
+class Played:
+    """A workflow of badged and the window. `steps` are messages of badged, the outcomes of pinentry, and errors."""
+
+    def __init__(self, kind: str, *steps: Any) -> None:
+        self.steps = list(steps)
+        self.said: list[str] = []
+        self.asked: list[str] = []
+        self.ending = texts.Ending("", "")
+        self.succeeded = False
+        self.is_cancelled = False
+        self.dialogue = session.Dialogue(self, self, self, kind)  # type: ignore[arg-type]
+
+    # The session and the window
+
+    @property
+    def view(self) -> Any:
+        return self
+
+    def began(self, _dialogue: object) -> None: ...
+
+    def ended(self) -> None: ...
+
+    def begin(self, _title: str, _text: str) -> None: ...
+
+    def progress(self, text: str, _percent: int | None, *, notify: bool = False) -> None:
+        self.said.append(text)
+
+    def end(self, ending: texts.Ending, _url: str | None, succeeded: bool) -> None:
+        self.ending, self.succeeded = ending, succeeded
+
+    # badged
+
+    async def get_reader_list(self) -> Any:
+        return badged.ReaderList.decode({"msg": "READER_LIST", "readers": []})
+
+    async def request(self, _command: str, members: dict[str, Any]) -> Any:
+        self.asked.append(members["description"])
+        self.outcome = asyncio.get_running_loop().create_future()
+        return SimpleNamespace(raw={"outcome": await self.outcome})
+
+    def cancel(self) -> None:
+        self.is_cancelled = True
+
+    def __aiter__(self) -> Any:
+        return self
+
+    async def __anext__(self) -> badged.Message:
+        # The question of the message before is asked meanwhile.
+        for _ in range(10):
+            await asyncio.sleep(0)
+        if self.is_cancelled:
+            raise badged.WorkflowFailed("User_Cancelled", "cancelled", {})
+        step = self.steps.pop(0)
+        if isinstance(step, str):
+            # The outcome of pinentry and the next message come together.
+            self.outcome.set_result(step)
+            step = self.steps.pop(0)
+        if isinstance(step, Exception):
+            raise step
+        return step
+
+
+def enter(kind: type[badged.SecretPrompt], **members: Any) -> badged.Message:
+    return kind.decode({"question": 1, **members})
+
+
+AWAY = badged.InsertCard.decode({"msg": "INSERT_CARD"})
+GONE = badged.ConnectionEnded("CLOSED", "badged has ended", "")
+
+
+class Dialogues(unittest.TestCase):
+    """What the window says of a value depends on what has happened to it."""
+
+    def play(self, kind: str, *steps: Any) -> Played:
+        async def play() -> Played:
+            played = Played(kind, *steps)
+            await asyncio.wait_for(played.dialogue.run(), 60)
+            return played
+
+        return asyncio.run(play())
+
+    def test_unblocked(self) -> None:
+        played = self.play("unblock", enter(badged.EnterPuk), "sent", enter(badged.EnterPin))
+        self.assertEqual((played.ending.title, played.succeeded), ("The PIN is unblocked", True))
+
+    def test_another_card(self) -> None:
+        """A PIN is not called unblocked if no PUK was typed, or if the card left before it answered."""
+        for outcome in ([], ["sent"]):
+            played = self.play("unblock", enter(badged.EnterPuk), *outcome, AWAY, enter(badged.EnterPin))
+            self.assertEqual((played.ending.title, played.succeeded), ("The PIN is not blocked", False))
+
+    def test_card_away(self) -> None:
+        """A card that left before anything was typed owes no answer."""
+        for outcome, is_said in (([], False), (["sent"], True)):
+            steps = [enter(badged.EnterPin), *outcome, AWAY, AWAY, enter(badged.EnterPin), GONE]
+            self.assertEqual("The card left" in self.play("change", *steps).asked[1], is_said)
+
+    def test_unanswered(self) -> None:
+        """A value that the card got is not called one that it did not get."""
+        for unanswered, said in ((True, "The card gave no answer"), (False, "was not given to the card")):
+            again = enter(badged.EnterCan, error="E", unanswered=unanswered)
+            played = self.play("change", enter(badged.EnterCan), "sent", again, GONE)
+            self.assertIn(said, played.asked[1])
+
+    def test_badged_ends(self) -> None:
+        """The PIN is uncertain if the new one was sent, and only then."""
+        start = [enter(badged.EnterPin), "sent", enter(badged.EnterNewPin)]
+        refused = enter(badged.EnterNewPin, error="You must provide 6 digits")
+        for steps, title in (
+            (["sent", GONE], "Was the PIN changed?"),
+            ([GONE], "badged is not running"),
+            (["sent", refused, GONE], "badged is not running"),
+        ):
+            self.assertEqual(self.play("change", *start, *steps).ending.title, title)

@@ -6,10 +6,12 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import pty
 import subprocess
 import sys
 import threading
 import unittest
+from collections.abc import Callable
 from typing import Any
 
 from support import LIMIT, Conversation, Fake
@@ -241,33 +243,87 @@ class Secrets(unittest.TestCase):
             talk.send({"msg": "CHANGE_PIN", "success": False, "reason": "User_Cancelled"})
 
         with Fake(serve) as fake:
-            read, write = os.pipe()
-            os.write(write, b"000000\n654321\n")
-            os.close(write)
             script = f"import badged\nbadged.connect({fake.socket!r}).change_pin().run(badged.ask_in_terminal)"
-            # A session of its own has no terminal.
-            child = subprocess.run(
-                [sys.executable, "-c", script],
-                stdin=read,
-                stderr=subprocess.PIPE,
-                env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-                start_new_session=True,
-                check=False,
+            said = self.run_without_terminal(script, b"000000\n654321\n")
+        self.assertIn("PIN is asked for again", said)
+
+    def run_without_terminal(self, script: str, lines: bytes) -> str:
+        """Runs a script with these lines as standard input. Returns its standard error."""
+        # A session of its own has no terminal.
+        child = subprocess.run(
+            [sys.executable, "-c", script],
+            input=lines,
+            stderr=subprocess.PIPE,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+            start_new_session=True,
+            check=False,
+        )
+        return child.stderr.decode()
+
+    def test_consent_shows_who_asks_and_leaves_the_next_line(self) -> None:
+        reader = {"name": "R", "insertable": False, "attached": True, "keypad": False, "card": None}
+        description = {"subjectName": "A\u202e\x1b[2J\nAddress: x", "subjectUrl": "https://a.example", "purpose": "why"}
+
+        def serve(talk: Conversation) -> None:
+            talk.answer(msg="AUTH")
+            chat = {"required": ["GivenNames"], "optional": [], "effective": ["GivenNames"]}
+            talk.send(
+                {"msg": "ACCESS_RIGHTS", "chat": chat, "aux": {"requiredAge": "18"}, "transactionInfo": "1\r2"},
             )
-            os.close(read)
-        self.assertIn(b"PIN is asked for again", child.stderr)
+            talk.answer(msg="CERTIFICATE", description=description, validity={})
+            self.assertEqual(talk.next()["cmd"], "ACCEPT")
+            talk.send({"msg": "ENTER_PIN", "question": 1, "reader": reader})
+            self.assertEqual(talk.next()["value"], "123456")
+            talk.send({"msg": "AUTH", "result": {"major": "x#ok"}})
 
-    def test_a_secret_is_read_from_a_terminal_without_echo(self) -> None:
-        import pty
+        blocking = "badged.connect({0!r}).authenticate('https://a.example').run(badged.ask_in_terminal)"
+        later = (
+            "import asyncio\nasync def run():\n async with badged.connect_async({0!r}) as daemon:\n"
+            "  await daemon.authenticate('https://a.example').run(badged.ask_in_terminal)\nasyncio.run(run())"
+        )
+        for script in (blocking, later):
+            with self.subTest(script), Fake(serve) as fake:
+                script = "import badged\n" + script.format(fake.socket)
+                said = self.run_without_terminal(script, b"yes\n123456\n").split("\n")
+            self.assertIn("Service: A??[2J Address: x", said)
+            self.assertIn("Address: https://a.example", said)
+            self.assertIn("Transaction: 1 2", said)
+            self.assertTrue(any(line.endswith("years old: 18") for line in said))
 
+    def test_secrets_of_a_wallet_are_only_shown_in_a_terminal(self) -> None:
+        def serve(talk: Conversation) -> None:
+            talk.next()
+            talk.send({"msg": "SHOW_PUK", "question": 1, "puk": "123456789012", "userId": "u"})
+            self.assertEqual(talk.next()["cmd"], "CANCEL")
+
+        with Fake(serve) as fake:
+            run = f"badged.connect({fake.socket!r}).run_wallet('SETUP_DEVICE').run(badged.ask_in_terminal)"
+            said = self.run_without_terminal("import badged\n" + run, b"yes\n")
+        self.assertNotIn("123456789012", said)
+        self.assertIn("only shown in a terminal", said)
+
+    def test_a_change_is_told_once(self) -> None:
+        context = {"workflowId": "1", "workflowType": "RESET_PIN"}
+        error = {"code": "X", "message": "It failed. The PIN was changed.", "change": "The PIN was changed."}
+
+        def serve(talk: Conversation) -> None:
+            talk.next()
+            talk.send({"msg": "FLOW_INTERRUPTED", "workflowContext": context, "error": error})
+
+        with Fake(serve) as fake, badged.connect(fake.socket) as daemon:
+            with self.assertRaises(badged.WorkflowFailed) as caught:
+                daemon.run_wallet("RESET_PIN").run(badged.ask_in_terminal)
+            self.assertEqual(caught.exception.text, error["message"])
+
+    def run_in_terminal(self, body: Callable[[], bool], prompt: bytes, answer: bytes) -> bytes:
+        """Runs the body in a terminal of its own, and answers its prompt. Returns what the terminal showed."""
         pid, terminal = pty.fork()
         if pid == 0:
-            secret = badged.read_secret("PIN: ")
-            os._exit(0 if secret == bytearray(b"123456") else 1)
+            os._exit(0 if body() else 1)
         shown = b""
-        while not shown.endswith(b": "):
+        while not shown.endswith(prompt):
             shown += os.read(terminal, 100)
-        os.write(terminal, b"123456\n")
+        os.write(terminal, answer)
         try:
             while chunk := os.read(terminal, 100):
                 shown += chunk
@@ -275,7 +331,18 @@ class Secrets(unittest.TestCase):
             pass
         self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), 0)
         os.close(terminal)
+        return shown
+
+    def test_a_secret_is_read_from_a_terminal_without_echo(self) -> None:
+        shown = self.run_in_terminal(lambda: badged.read_secret("PIN: ") == bytearray(b"123456"), b": ", b"123456\n")
         self.assertNotIn(b"123456", shown)
+
+    def test_a_secret_of_a_wallet_does_not_stay_in_the_terminal(self) -> None:
+        question = badged.ShowPuk.decode({"msg": "SHOW_PUK", "question": 1, "puk": "123456789012"})
+        shown = self.run_in_terminal(lambda: badged.ask_in_terminal(question) is True, b"(yes) ", b"yes\n")
+        start, end = shown.index(b"\x1b[?1049h"), shown.index(b"\x1b[2J\x1b[?1049l")
+        self.assertTrue(start < shown.index(b"123456789012") < end)
+        self.assertNotIn(b"123456789012", shown[end:])
 
 
 if __name__ == "__main__":

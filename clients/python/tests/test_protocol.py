@@ -68,7 +68,7 @@ class Commands(unittest.TestCase):
         raw |= {"workflowContext": {}, "contextEntity": {"entityType": "", "entity": {}}}
         for cls in prompts():
             prompt = cls.decode({**raw, "msg": cls.MSG})
-            prompt.attach(send)
+            prompt.attach(send, None)
             match prompt:
                 case badged.SecretPrompt():
                     prompt.answer(bytearray(b"1"))
@@ -155,6 +155,12 @@ class Messages(unittest.TestCase):
         self.assertEqual((type(message), message.msg, message.raw["text"]), (badged.Message, "NEWS", "x"))
         card = badged.Card.decode({"kind": "passport", "country": "UTO"})
         self.assertEqual((card.kind, card.raw["country"]), ("passport", "UTO"))
+
+    def test_a_value_without_an_answer_is_told(self) -> None:
+        kinds: list[type[badged.SecretPrompt]] = [badged.EnterCan, badged.EnterPuk]
+        for kind in kinds:
+            self.assertTrue(kind.decode({"question": 1, "error": "E", "unanswered": True}).unanswered)
+            self.assertFalse(kind.decode({"question": 1, "error": "E"}).unanswered)
 
     def test_wrong_types_are_errors(self) -> None:
         wrong: list[tuple[type[badged.Record], Any]] = [

@@ -27,8 +27,8 @@ public final class DaemonConnection: Sendable {
     ///   - path: a Unix socket; the default is where badged listens on this system.
     ///   - keepsEvents: false for a program that never reads `events`. With true, when more than 1 MiB of unread events
     ///     wait, nothing more is read from the socket, and requests fail with `ClientError.unreadEvents`.
-    ///   - timeout: how long badged may be silent after a command. Then this library sends a ping; after the same time
-    ///     without an answer the connection ends with `ClientError.noAnswer`.
+    ///   - timeout: how long badged has for the answer to a command. Then this library sends a ping; after the same time
+    ///     without an answer the connection ends with `ClientError.noAnswer`, whatever else badged has sent.
     ///   - onMessage: called for every message, answers too, before any other reader; for logs. Runs on a thread of the
     ///     connection. Messages hold no PIN, but names of services and the data that these ask for. Those with
     ///     `tellsSecret` hold the words or keys of a wallet.

@@ -21,7 +21,8 @@ final class Link: Sendable {
         var sent = 0
         /// Whether the socket takes no more bytes. The next read reports why.
         var isBroken = false
-        /// The time by which badged must have sent something; nil: no command waits for an answer.
+        /// The time by which badged must have answered; nil: no command waits for an answer. Other messages do not move
+        /// it: they do not show that badged reads commands.
         var deadline: ContinuousClock.Instant?
         /// The last command. badged answers in order, so its answer shows that badged has read all commands. nil for
         /// raw lines of the application.
@@ -155,6 +156,7 @@ final class Link: Sendable {
             let end = refusal == nil ? deadline : .now + .seconds(1)
             let ready = socket.wait(toRead: isReading, toWrite: hasOutput, until: isReading ? end : nil)
             if ready.canWrite { state.withLock { flush(&$0) } }
+            if !isReading { postponeDeadline() }
             guard ready.canRead else {
                 if isReading, !ready.canWrite, let late = refusal.take() { receive(late) }
                 if isReading { try checkDeadline() }
@@ -176,6 +178,7 @@ final class Link: Sendable {
                 case .tooLong: throw .malformed(.tooLong)
                 }
             }
+            try checkDeadline()
         }
     }
 
@@ -184,15 +187,17 @@ final class Link: Sendable {
             let isPing = event.answers(Self.ping)
             if isPing || state.lastCommand.map(event.answers) ?? false {
                 state.deadline = nil
-            } else if state.deadline != nil {
-                state.deadline = .now + timeout
             }
             return isPing
         }
         if !isPing { inbox.deliver(event) }
     }
 
-    /// Sends a ping when badged has been silent for too long. Throws `noAnswer` when the ping has no answer either.
+    private func postponeDeadline() {
+        state.withLock { if $0.deadline != nil { $0.deadline = .now + timeout } }
+    }
+
+    /// Sends a ping when the answer of badged is late. Throws `noAnswer` when the ping has no answer either.
     private func checkDeadline() throws(ClientError) {
         let isSilent = state.withLock { state in
             guard let deadline = state.deadline, deadline <= .now else { return false }

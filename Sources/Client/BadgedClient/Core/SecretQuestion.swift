@@ -29,8 +29,11 @@ public struct SecretQuestion: ServerMessage, NamedMessage {
 
     public var kind: SecretKind
     public var reader: Reader
-    /// Why badged did not give the last value to the card. nil also after a value that the card has refused.
+    /// Why badged did not give the last value to the card; if `isUnanswered`, that the card has not answered to it. nil
+    /// also after a value that the card has refused.
     public var error: String?
+    /// Whether badged gave the last value to the card, and the card did not answer: the value may have been right.
+    public var isUnanswered = false
     /// During a workflow such as `changePIN`: what happened to the value before. nil when there was none, or when
     /// `error` says it.
     public var last: LastAnswer?
@@ -54,6 +57,7 @@ extension SecretQuestion {
         self.kind = kind
         reader = try json.required("reader", as: Reader.init(entry:))
         error = json["error"]?.string
+        isUnanswered = json["unanswered"]?.bool ?? false
         number = json["question"]?.int
         retryCounter = json["retryCounter"]?.int
         userID = json["userId"]?.string

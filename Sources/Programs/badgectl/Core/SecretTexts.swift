@@ -43,6 +43,7 @@ extension SecretKind {
 extension SecretQuestion {
     /// Why the value before was not accepted; nil: it was, or there was none.
     fileprivate var lastFault: String? {
+        if isUnanswered { return tr("the card gave no answer, so the value may have been right") }
         if let error { return tr("badged has not sent the value to the card (\(DaemonWords.text(error)))") }
         return switch (last?.outcome, last?.kind) {
         case (.wrong, let kind?): tr("the \(kind.label) was wrong")
@@ -123,7 +124,10 @@ extension CommandLineUser: CardUser {
     private func explain(_ question: SecretQuestion, _ texts: SecretTexts) {
         isChangingPIN = false
         isChecked = false
-        if let error = question.error { return say(tr("Not sent to the card: \(DaemonWords.text(error)).")) }
+        if let error = question.error {
+            let text = DaemonWords.text(error)
+            return say(question.isUnanswered ? text + "." : tr("Not sent to the card: \(text)."))
+        }
         let last = question.last
         switch last?.outcome {
         case .wrong: if let last { say(tr("That \(last.kind.label) was wrong.")) }

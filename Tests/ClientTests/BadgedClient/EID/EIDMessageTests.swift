@@ -91,6 +91,10 @@ import Text
             SecretQuestion(kind: .can, reader: eid, error: "E", number: 7)
         ),
         MessageCase(
+            #"{"msg":"ENTER_PUK","question":7,"error":"E","unanswered":true,\#(reader)}"#,
+            SecretQuestion(kind: .puk, reader: eid, error: "E", isUnanswered: true, number: 7)
+        ),
+        MessageCase(
             #"{"msg":"ENTER_NEW_PIN","reader":{"name":"S","attached":true,"card":{}}}"#,
             SecretQuestion(kind: .newPIN, reader: Reader(name: "S", card: Card()))
         ),

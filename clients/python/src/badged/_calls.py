@@ -65,7 +65,7 @@ class Calls:
         """A workflow that ends with one of the messages `final`, separated by spaces."""
         names = final.split()
         return Dialogue(
-            self._link, command, without_none(members), lambda raw: finish(raw) if raw["msg"] in names else None
+            self._link, command, without_none(members), lambda raw: finish(raw) if raw["msg"] in names else None, self
         )
 
 

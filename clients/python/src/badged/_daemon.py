@@ -181,7 +181,9 @@ class _Backoff:
 def connections(path: str | None = None, *, timeout: float = 90.0) -> Iterator[Daemon]:
     """A new connection whenever the last one has ended and badged can be reached.
 
-    The program uses each in the body of its loop. A wrong path or a missing permission ends the loop with its error.
+    The program uses each in the body of its loop. A missing permission, and a path that no socket can have, end the
+    loop with their error. A path where nothing is may be that of a badged which starts later, so it is tried for ever,
+    at least every 30 s, without a word.
     """
     backoff = _Backoff()
     while True:

@@ -87,16 +87,22 @@ class Prompt(Step):
     #: What the workflow does with the answer; the workflow sets it.
     _send: Callable[[str, Mapping[str, Any], bytearray | None], None] | None
 
+    #: The connection of the workflow; the workflow sets it.
+    _daemon: Any
     #: Whether this prompt was answered.
     is_answered: bool
     #: Whether the workflow has asked such a prompt before, for example because the PIN was wrong.
     is_repeated: bool
 
     def attach(
-        self, send: Callable[[str, Mapping[str, Any], bytearray | None], None], is_repeated: bool = False
+        self,
+        send: Callable[[str, Mapping[str, Any], bytearray | None], None],
+        daemon: Any,
+        is_repeated: bool = False,
     ) -> None:
         """Tells the prompt where its answer goes. The workflow calls this."""
         object.__setattr__(self, "_send", send)
+        object.__setattr__(self, "_daemon", daemon)
         object.__setattr__(self, "is_answered", False)
         object.__setattr__(self, "is_repeated", is_repeated)
 

@@ -7,9 +7,21 @@ import os
 import sys
 import termios
 
+from ._both import Asynchronous
 from ._records import Message
 from ._secrets import wipe
-from .messages import AccessRights, ConsentPrompt, EnterMrz, InsertCard, Pause, SecretPrompt
+from .messages import (
+    AccessRights,
+    Certificate,
+    ConsentPrompt,
+    EnterMrz,
+    InsertCard,
+    Pause,
+    SecretPrompt,
+    ShowPaperWallet,
+    ShowPuk,
+    ShowSessionKey,
+)
 
 #: The longest line that is read, in bytes. A terminal gives 4095 at most.
 _LIMIT = 4096
@@ -37,16 +49,22 @@ def read_secret(prompt: str) -> bytearray:
 
     Without a terminal the line comes from standard input.
     """
+    return _read_line(prompt, is_hidden=True)
+
+
+def _read_line(prompt: str, is_hidden: bool) -> bytearray:
+    """Reads a line and no byte more, because the next line may be a secret."""
     descriptor, is_own = _open_terminal()
     result = bytearray(_LIMIT)
     length = 0
     before = termios.tcgetattr(descriptor) if os.isatty(descriptor) else None
     try:
         if before is not None:
-            hidden = list(before)
-            hidden[3] &= ~termios.ECHO
+            during = list(before)
+            if is_hidden:
+                during[3] &= ~termios.ECHO
             # What was typed before the question does not answer it.
-            termios.tcsetattr(descriptor, termios.TCSAFLUSH, hidden)
+            termios.tcsetattr(descriptor, termios.TCSAFLUSH, during)
         os.write(descriptor if is_own else sys.stderr.fileno(), prompt.encode())
         with memoryview(result) as view:
             while length < _LIMIT and os.readv(descriptor, [view[length : length + 1]]) == 1:
@@ -58,7 +76,8 @@ def read_secret(prompt: str) -> bytearray:
     finally:
         if before is not None:
             termios.tcsetattr(descriptor, termios.TCSAFLUSH, before)
-            os.write(descriptor if is_own else sys.stderr.fileno(), b"\n")
+            if is_hidden:
+                os.write(descriptor if is_own else sys.stderr.fileno(), b"\n")
         for index in range(length):
             result[index] = 0
         if is_own:
@@ -69,7 +88,8 @@ def ask_in_terminal(message: Message) -> object:
     """A handler for `run`: asks for secrets without showing them, and for consent with the whole request.
 
     An empty line cancels the workflow. Without a terminal a second prompt of the same kind cancels it, too: the next
-    line of standard input was written for another one.
+    line of standard input was written for another one. Without a terminal no words, PUK or key of a wallet are shown,
+    because standard error may be kept: the workflow is cancelled.
     """
     if isinstance(message, SecretPrompt | EnterMrz) and message.is_repeated and not _has_terminal():
         print(f"{message} is asked for again: give the right value, and start again.", file=sys.stderr)
@@ -91,15 +111,71 @@ def ask_in_terminal(message: Message) -> object:
         case Pause():
             return _agrees("The card was lost repeatedly. Place it better. Go on?")
         case AccessRights():
-            print("The service asks for:", _shown(list(message.chat.required)), file=sys.stderr)
-            print("And, if you agree:", _shown(list(message.chat.optional)), file=sys.stderr)
-            return _agrees("Agree to all of this?")
+            if isinstance(message._daemon, Asynchronous):
+                return _agrees_later(message)
+            return _agrees_to(message, message._daemon.get_certificate())
+        case ShowPaperWallet() | ShowPuk() | ShowSessionKey():
+            return _has_noted(message)
         case ConsentPrompt():
-            for name, value in message.raw.items():
-                if name not in ("msg", "question") and value is not None:
-                    print(f"{name}: {_shown(value)}", file=sys.stderr)
+            for line in _members(message):
+                print(line, file=sys.stderr)
             return _agrees("Go on?")
     return None
+
+
+async def _agrees_later(rights: AccessRights) -> bool:
+    return _agrees_to(rights, await rights._daemon.get_certificate())
+
+
+#: What the card compares for a service: docs/protocol/eid.md.
+_COMPARED = {
+    "requiredAge": "Are you at least so many years old",
+    "ageVerificationDate": "Were you born on this day or before",
+    "validityDate": "Is the card valid on this day",
+    "communityId": "Do you live in the place with this number",
+}
+
+
+def _agrees_to(rights: AccessRights, certificate: Certificate) -> bool:
+    """Shows the whole request of a service, and who asks."""
+    service = certificate.description
+    rows: list[tuple[str, object]] = [
+        ("Service", service.subject_name),
+        ("Address", service.subject_url),
+        ("Purpose", service.purpose),
+        ("Transaction", rights.transaction_info),
+        *((_COMPARED.get(name, _shown(name)), value) for name, value in rights.aux.items()),
+        ("The service asks for", list(rights.chat.required)),
+        ("And, if you agree", list(rights.chat.optional)),
+    ]
+    for name, value in rows:
+        if value is not None:
+            print(f"{name}: {_shown(value)}", file=sys.stderr)
+    return _agrees("Agree to all of this?")
+
+
+def _has_noted(message: ConsentPrompt) -> bool:
+    """Shows a secret of a wallet where nothing is kept: on the other screen of the terminal."""
+    descriptor, is_own = _open_terminal()
+    try:
+        if not os.isatty(descriptor):
+            print("Secrets of a wallet are only shown in a terminal: start again in one.", file=sys.stderr)
+            return False
+        text = "\r\n".join(["\x1b[?1049h\x1b[H\x1b[2J", *_members(message), ""])
+        try:
+            os.write(descriptor, text.encode())
+            return _agrees("Write this down; it is shown once. Go on?")
+        finally:
+            os.write(descriptor, b"\x1b[H\x1b[2J\x1b[?1049l")
+    finally:
+        if is_own:
+            os.close(descriptor)
+
+
+def _members(message: ConsentPrompt) -> list[str]:
+    """What a question shows, a line for each member."""
+    members = ((name, value) for name, value in message.raw.items() if name not in ("msg", "question"))
+    return [f"{_shown(name)}: {_shown(value)}" for name, value in members if value is not None]
 
 
 def _read_zone(prompt: EnterMrz) -> bytearray | None:
@@ -121,11 +197,10 @@ def _read_zone(prompt: EnterMrz) -> bytearray | None:
 
 
 def _agrees(question: str) -> bool:
-    print(f"{question} (yes) ", end="", file=sys.stderr, flush=True)
-    return sys.stdin.readline().strip() == "yes"
+    return _read_line(f"{question} (yes) ", is_hidden=False).strip() == b"yes"
 
 
 def _shown(value: object) -> str:
     text = " ".join(map(str, value)) if isinstance(value, list) else str(value)
-    # No text of another program controls the terminal.
-    return "".join(character if character.isprintable() else "?" for character in text)
+    # No text of another program controls the terminal, or looks like another line.
+    return "".join(one if one.isprintable() else " " if one.isspace() else "?" for one in text)

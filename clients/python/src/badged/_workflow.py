@@ -31,12 +31,14 @@ class Dialogue(Generic[R]):
         command: str,
         members: Mapping[str, Any],
         finish: Callable[[Raw], R | None],
+        daemon: Any = None,
     ) -> None:
         """`finish` returns the result that a final message tells, and throws the failure; None: it is not final."""
         self._link = link
         self._command = command
         self._members = members
         self._finish = finish
+        self._daemon = daemon
         self._queue: collections.deque[tuple[Message, int]] = collections.deque()
         self._unread = 0
         #: The prompts that were asked. M-Pin asks for the PIN of a card and for its own one.
@@ -91,7 +93,7 @@ class Dialogue(Generic[R]):
         message = parse(raw)
         if isinstance(message, Prompt):
             kind = (message.msg, raw.get("backend"), raw.get("factor"))
-            message.attach(self._answer, is_repeated=kind in self._prompts)
+            message.attach(self._answer, self._daemon, is_repeated=kind in self._prompts)
             self._prompts.add(kind)
         self._queue.append((message, size))
         self._unread += size

@@ -17,7 +17,7 @@ def finish_flow(raw: Raw) -> FlowComplete:
     """The result of a workflow of RUN_WALLET."""
     if raw["msg"] == "FLOW_INTERRUPTED":
         error = FlowInterrupted.decode(raw, "FLOW_INTERRUPTED").error
-        raise failed(raw, error.code, error.message + (f" {error.change}" if error.change else ""))
+        raise failed(raw, error.code, error.message)
     return FlowComplete.decode(raw, "FLOW_COMPLETE")
 
 

@@ -68,7 +68,8 @@ class FlowComplete(Step, msg="FLOW_COMPLETE"):
 
 @dataclass(frozen=True, kw_only=True)
 class FlowError(Record):
-    """Why a workflow has failed. `change` says what it has changed on the card, or may have changed."""
+    """Why a workflow has failed. `change` says what it has changed on the card, or may have changed; `message` ends
+    with it."""
 
     code: str
     message: str
