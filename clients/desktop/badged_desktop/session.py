@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import shutil
 import socket
 import threading
@@ -290,6 +291,8 @@ class Dialogue:
         #: Whether a browser waits for the end, and continues by itself.
         self._has_browser = has_browser
         self._question: asyncio.Task[None] | None = None
+        #: The last ASK_SECRET.
+        self._asked: asyncio.Task[badged.Message] | None = None
         self._insertions = 0
         #: The kind of the value that was sent to the open card and is not judged yet; empty: there is none.
         self._last = ""
@@ -318,8 +321,8 @@ class Dialogue:
                 title = _("Unblock the PIN") if self._kind == "unblock" else _("Change the PIN")
                 self._view.begin(title, _("The card is being looked for."))
             async for event in self._workflow:
-                # An answer of pinentry that has come together with the message is taken first.
-                await asyncio.sleep(0)
+                if not isinstance(event, badged.Status):
+                    await self._hear_outcome()
                 self._take(event)
             succeeded = True
             result = self._workflow.result
@@ -338,7 +341,7 @@ class Dialogue:
             denied = isinstance(error, badged.AccessDenied)
             ending = texts.failure("Access_Denied" if denied else "Get_TcToken_Invalid_Url", self._kind != "auth")
         except badged.BadgedError:
-            await asyncio.sleep(0)
+            await self._hear_outcome()
             ending = texts.no_connection(3)
             if self._last == "NEW_PIN":
                 ending = texts.unknown_pin(_("badged ended during the change."))
@@ -369,6 +372,18 @@ class Dialogue:
         # The end of the connection ends the workflow, too, which says so.
         with contextlib.suppress(badged.BadgedError):
             await question
+
+    async def _hear_outcome(self) -> None:
+        """Waits for what has become of the last value.
+
+        badgectl may tell that after the next message of badged, which ends the question.
+        """
+        if self._asked is not None:
+            await asyncio.wait({self._asked}, timeout=1)
+
+    def _note_outcome(self, kind: str, asked: asyncio.Task[badged.Message]) -> None:
+        if not asked.cancelled() and asked.exception() is None and asked.result().raw.get("outcome") == "sent":
+            self._last = kind
 
     def _take(self, event: badged.Message) -> None:
         match event:
@@ -448,7 +463,7 @@ class Dialogue:
         description = need
         if self._service:
             description += "\n\n" + _("For: {service}", service=self._service)
-        answer = await self._daemon.request(
+        request = self._daemon.request(
             "ASK_SECRET",
             {
                 "kind": words.kind,
@@ -466,9 +481,12 @@ class Dialogue:
                 "hide": _("Hide what is typed"),
             },
         )
+        self._asked = asyncio.get_running_loop().create_task(request)
+        self._asked.add_done_callback(functools.partial(self._note_outcome, words.kind))
+        # The outcome counts also if the question is over.
+        answer = await asyncio.shield(self._asked)
         match answer.raw.get("outcome"):
             case "sent":
-                self._last = words.kind
                 self._view.progress(texts.checking(words.kind), None)
             case "cancelled":
                 self._workflow.cancel()

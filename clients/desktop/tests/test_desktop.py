@@ -216,6 +216,8 @@ class Played:
         self.ending = texts.Ending("", "")
         self.succeeded = False
         self.is_cancelled = False
+        self.delay = 0.0
+        self.outcome: Any = None
         self.dialogue = session.Dialogue(self, self, self, kind)  # type: ignore[arg-type]
 
     # The session and the window
@@ -260,9 +262,12 @@ class Played:
             raise badged.WorkflowFailed("User_Cancelled", "cancelled", {})
         step = self.steps.pop(0)
         if isinstance(step, str):
-            # The outcome of pinentry and the next message come together.
-            self.outcome.set_result(step)
+            # badgectl may tell the outcome after the next message of badged.
+            asyncio.get_running_loop().call_later(self.delay, self.outcome.set_result, step)
             step = self.steps.pop(0)
+        elif self.outcome is not None and not self.outcome.done():
+            # The question is over, and pinentry is closed.
+            self.outcome.set_result("void")
         if isinstance(step, Exception):
             raise step
         return step
@@ -279,17 +284,19 @@ GONE = badged.ConnectionEnded("CLOSED", "badged has ended", "")
 class Dialogues(unittest.TestCase):
     """What the window says of a value depends on what has happened to it."""
 
-    def play(self, kind: str, *steps: Any) -> Played:
+    def play(self, kind: str, *steps: Any, delay: float = 0) -> Played:
         async def play() -> Played:
             played = Played(kind, *steps)
+            played.delay = delay
             await asyncio.wait_for(played.dialogue.run(), 60)
             return played
 
         return asyncio.run(play())
 
     def test_unblocked(self) -> None:
-        played = self.play("unblock", enter(badged.EnterPuk), "sent", enter(badged.EnterPin))
-        self.assertEqual((played.ending.title, played.succeeded), ("The PIN is unblocked", True))
+        for delay in (0, 0.05):
+            played = self.play("unblock", enter(badged.EnterPuk), "sent", enter(badged.EnterPin), delay=delay)
+            self.assertEqual((played.ending.title, played.succeeded), ("The PIN is unblocked", True))
 
     def test_another_card(self) -> None:
         """A PIN is not called unblocked if no PUK was typed, or if the card left before it answered."""
