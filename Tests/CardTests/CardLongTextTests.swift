@@ -36,11 +36,13 @@ struct LongTextTests {
         let name = CBORValue.text(text)
         let key: CBORValue = [
             "deviceKey": [:],
-            "keyAuthorizations": ["nameSpaces": [name, "b"], "dataElements": .map([(name, [name, "b"])])],
+            "keyAuthorizations": [
+                "nameSpaces": .array([name, "b"]), "dataElements": .map([(name, .array([name, "b"]))]),
+            ],
         ]
         let day: CBORValue = .tag(0, "2026-11-01T00:00:00Z")
         let object: CBORValue = [
-            "version": "1.0", "digestAlgorithm": "SHA-256", "valueDigests": .map([(name, [1: .bytes([1])])]),
+            "version": "1.0", "digestAlgorithm": "SHA-256", "valueDigests": .map([(name, .map([(1, .bytes([1]))]))]),
             "deviceKeyInfo": key, "docType": name,
             "validityInfo": ["signed": day, "validFrom": day, "validUntil": day],
         ]

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import CLinux
 package import Concurrency
 import Glibc
 package import Host
@@ -15,7 +16,8 @@ package enum PortKind { case datagrams, connections }
 @Loop package final class PortSocket {
     private let descriptor: Int32
     private let family: Int32
-    private var listener: Listener?
+    private var registration: Loop.Registration?
+    private lazy var resume = Loop.Alarm { [weak self] in self?.read(true) }
     package let interface: String?
 
     /// Opens a socket at a port; 0 takes a free one. Listens for connections if the kind says so.
@@ -71,7 +73,7 @@ package enum PortKind { case datagrams, connections }
     package func close() {
         guard !isClosed else { return }
         isClosed = true
-        listener?.cancel()
+        registration?.cancel()
         Glibc.close(descriptor)
     }
 
@@ -87,11 +89,11 @@ package enum PortKind { case datagrams, connections }
 
     /// Calls a function whenever a datagram or a connection has arrived.
     package func whenReady(_ body: @escaping @Loop () -> Void) throws(SystemError) {
-        listener = try Listener(descriptor) { _ in body() }
+        registration = try Loop.watch(descriptor, .read) { _ in body() }
     }
 
     /// Pauses or resumes the calls.
-    package func read(_ isOn: Bool) { listener?.isReading = isOn }
+    package func read(_ isOn: Bool) { registration?.change(isOn ? .read : []) }
 
     /// Takes a datagram and its sender; nil if there is none.
     package func receive(limit: Int) -> (bytes: [UInt8], sender: RemoteAddress)? {
@@ -108,13 +110,22 @@ package enum PortKind { case datagrams, connections }
         }
     }
 
-    /// Takes a connection and its sender; nil if there is none, or if there is no room for it now.
+    /// Takes a connection and its sender; nil if there is none.
     package func accept() -> (socket: Int32, sender: RemoteAddress)? {
-        guard let socket = try? listener?.accept() else { return nil }
-        guard let sender = RemoteAddress.read({ Int(getpeername(socket, $0, $1)) }).address else {
-            Glibc.close(socket)
+        let (result, sender) = RemoteAddress.read { Int(Glibc.accept(descriptor, $0, $1)) }
+        guard result >= 0 else {
+            if [EMFILE, ENFILE, ENOBUFS, ENOMEM].contains(errno) {
+                // The connection stays in the queue, so the loop would be called again at once.
+                read(false)
+                resume.set(after: 1000)
+            }
             return nil
         }
-        return (socket, sender)
+        guard let sender else {
+            Glibc.close(Int32(result))
+            return nil
+        }
+        clinux_set_cloexec(Int32(result))
+        return (Int32(result), sender)
     }
 }

@@ -163,7 +163,8 @@ package final class Publisher {
 
     private func connect(_ place: Int) {
         guard diallers < Self.mostDiallers else {
-            return lost(place, "the look-ups of the name in earlier attempts hang: check the name service of this host")
+            let reason = "the look-ups of the name in earlier attempts hang: check the name service of this host"
+            return lost(place, .fault(reason))
         }
         routes[place].session = Hex.encode(UInt64.random(in: .min ... .max))
         attempts += 1

@@ -44,7 +44,7 @@ private let off =
         #expect(await program.prints("Pairing code: ", typing: "0778\n"))
         await program.ends(0, printing: "Paired with Phone, \(phone).\n")
         let dialogue = program.dialogue
-        #expect(dialogue.contains("Its fingerprint:  \(phone)\nThis host:        \(desk)\n"))
+        #expect(dialogue.contains("Its fingerprint:\n  \(phone)\nThis host:\n  \(desk)\n"))
         #expect(dialogue.contains("do not protect against a man in the middle"))
         #expect(dialogue.contains("The code is wrong: type the digits that the device shows.\n"))
         #expect(!program.everything.contains("0777") && !program.everything.contains("0778"))

@@ -372,7 +372,7 @@ struct StoreTests {
                 let names = try await Store(folder: folder.path).names(in: cards)
                 #expect(names.count == 60, "byte \(place)")
             } catch {
-                #expect((error as? Failure)?.code == .storeDamaged, "byte \(place): \(error)")
+                #expect(error.code == .storeDamaged, "byte \(place): \(error)")
                 #expect(folder.content(folder.database) == damaged)
             }
         }

@@ -133,7 +133,7 @@ struct ContentTests {
         /// When the second connection began.
         let second = Mutex<Int64?>(nil)
         let begin = { @Sendable (peer: ScriptedPeer.Connection) in
-            peer.answer("GET_INFO", #"{"msg":"INFO","VersionInfo":{"Name":"badged","Implementation-Version":"1"}}"#)
+            _ = peer.answer("GET_INFO", #"{"msg":"INFO","VersionInfo":{"Name":"badged","Implementation-Version":"1"}}"#)
         }
         let whole = { @Sendable (peer: ScriptedPeer.Connection) in
             begin(peer)

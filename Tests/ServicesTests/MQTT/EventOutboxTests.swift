@@ -159,14 +159,14 @@ struct OutboxTests {
         #expect(Array(broker.sequences.dropFirst(count)) == Array(1...50))
     }
 
-    @Test("a full window waits for the broker, whatever else is due", arguments: [1, 20])
-    func full(window: Int) throws {
+    @Test("a full window waits for the broker, whatever else is due")
+    func full() throws {
         let outbox = try outbox { $0.isHomeAssistantEnabled = true }
         outbox.process(Self.taps(1...50), at: 0)
-        outbox.begin(session: "a", limits: Self.limits { $0.receiveMaximum = window }, at: 0)
+        outbox.begin(session: "a", limits: Self.limits { $0.receiveMaximum = 1 }, at: 0)
         // The discovery is due later.
         outbox.pump(at: -1, broker.publish)
-        #expect(broker.open.count == window)
+        #expect(broker.open.count == 1)
         outbox.process([.document(.readers, [.init("readers", .array([]))], isUrgent: true)], at: 0)
         #expect(outbox.deadline(at: 20_000) == 120_000)
         broker.answer(outbox, at: 20_000, first: 1)

@@ -158,24 +158,6 @@ struct OSDPBusTests {
         await port.tells("opened", "closed", "opened", "hello")
     }
 
-    @Test("the kernel asks the other side of a connection within ten seconds whether it is there")
-    func keepAlive() async throws {
-        let port = try ListeningPort()
-        defer { port.end() }
-        let socket = try LoopbackSocket.connect(port: port.number)
-        defer { close(socket) }
-        await port.tells("opened")
-        // Local and other address, state, queues, and the timer: 02 is that of the keep-alive. proc(5)
-        let table = try String(contentsOfFile: "/proc/self/net/tcp", encoding: .utf8)
-        let own = ":" + Hex.encode([UInt8(port.number >> 8), UInt8(port.number & 0xFF)]).uppercased()
-        let rows = table.split(separator: "\n").map { $0.split(separator: " ") }
-        let row = try #require(rows.first { $0.count > 5 && $0[1].hasSuffix(own) && $0[3] == "01" })
-        let timer = row[5].split(separator: ":")
-        #expect(timer.first == "02")
-        // In hundredths of a second.
-        #expect(timer.last.flatMap { Int($0, radix: 16) }.map { $0 <= 1000 } == true, "\(row)")
-    }
-
     @Test("a panel that asks again and again within the turn-around gets an answer")
     func frequent() async throws {
         let panel = try SerialPanel()

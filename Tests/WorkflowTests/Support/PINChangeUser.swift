@@ -87,7 +87,7 @@ import VirtualEID
             await client.send(#"{\#(card)"cmd":"SET_CARD","name":"\#(reader)"}"#)
         case "ENTER_PIN", "ENTER_CAN", "ENTER_PUK", "ENTER_NEW_PIN":
             await checkTries()
-            let isUnanswered = questions.last == name && error == PasswordPrompt.unanswered.description
+            let isUnanswered = questions.last == name && message["unanswered"]?.bool == true
             if let error, !isUnanswered { violations.append("\(name) with error \(error)") }
             questions.append(name)
             if giveUpAfterTooManyQuestions() { return await cancel() }

@@ -49,11 +49,11 @@ final class PinentrySource: AnswerSource {
         // pinentry leaves its text there, also when the question was cancelled.
         defer { if asksInTerminal { TerminalSource()?.clear() } }
         switch await choose(Choice(text: text, yes: tr("I have written it down"))) {
-        case .yes: .confirmed
-        case .cancelled: .cancelled
-        case .other, .no, .tooLong: .ended
-        case .failed: .noPinentry
-        case nil: .noTerminal
+        case .yes: return .confirmed
+        case .cancelled: return .cancelled
+        case .other, .no, .tooLong: return .ended
+        case .failed: return .noPinentry
+        case nil: return .noTerminal
         }
     }
 

@@ -85,11 +85,14 @@ enum RemotePairing {
         if let error = question.error {
             user.say("\(DaemonWords.text(error)).".printable)
         } else {
-            let fingerprints = [
-                (tr("Its fingerprint:"), question.fingerprint), (tr("This host:"), question.ownFingerprint),
-            ]
             user.say(tr("Pairing with \(question.name).").printable)
-            user.say(Help.columns(fingerprints, indentation: ""))
+            // Each has a line of its own, so that none is broken.
+            for (label, fingerprint) in [
+                (tr("Its fingerprint:"), question.fingerprint), (tr("This host:"), question.ownFingerprint),
+            ] {
+                user.say(label)
+                user.say("  \(fingerprint.printable)")
+            }
             user.say(warning)
         }
         if user.endsScript(question.error) { return nil }

@@ -301,7 +301,8 @@ struct VaultTests {
         let thief = bench.folder + "/thief"
         try FileManager.default.createDirectory(atPath: thief, withIntermediateDirectories: true)
         try FileManager.default.copyItem(atPath: bench.database.path, toPath: thief + "/store.db")
-        #expect(throws: Failure.storeKeyMissing("\(thief)/store.tpm, \(thief)/store.key")) { _ = try Store(folder: thief) }
+        let places = "\(thief)/store.tpm, \(thief)/store.key"
+        #expect(throws: Failure.storeKeyMissing(places)) { _ = try Store(folder: thief) }
         #expect(try Data(contentsOf: URL(filePath: thief + "/store.db")) == Data(contentsOf: bench.database))
     }
 
