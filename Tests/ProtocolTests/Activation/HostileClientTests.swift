@@ -272,18 +272,4 @@ struct HostileClientTests {
         }
         #expect(missing == 0)
     }
-
-    @Test("a connection that could not be accepted is accepted when there is a descriptor again")
-    func shortage() async { await #expect(processExitsWith: .success) { try await HostileClientTests.runShort() } }
-
-    @Loop private static func runShort() async throws {
-        let port = try makePort()
-        let socket = try TestBrowserPort.begin(status, port: port.port)
-        defer { close(socket) }
-        let limit = try Descriptors.takeAll()
-        while !port.logged.contains("cannot accept a connection: \(errorText(EMFILE))") { await Task.yield() }
-        limit.giveBack()
-        let answer = try await TestBrowserPort.bytes { BlockingSocket.receive(from: socket) ?? [] }
-        #expect(String(decoding: answer, as: UTF8.self).hasPrefix("HTTP/1.1 200 OK\r\n"))
-    }
 }

@@ -65,36 +65,6 @@ struct CrowdTests {
         await server.clients(1)
     }
 
-    @Test("a client for which there was no descriptor is served when there is one, whether others stay or not")
-    func shortage() async {
-        await #expect(processExitsWith: .success) { try await CrowdTests.runShort(others: 1) }
-        await #expect(processExitsWith: .success) { try await CrowdTests.runShort(others: 0) }
-    }
-
-    @Loop private static func runShort(others: Int) async throws {
-        let server = try await TestServer()
-        let path = try server.listen()
-        let other = try others > 0 ? connect(to: path) : nil
-        await server.clients(others)
-        // This thread is that of the loop, so it is accepted later.
-        let late = try connect(to: path)
-        let limit = try Descriptors.takeAll()
-        let text = "cannot accept a client: \(errorText(EMFILE))"
-        while !server.logged.contains(text) { await Task.yield() }
-        // The loop waits meanwhile.
-        for _ in 0..<50 { await Task.yield() }
-        #expect(server.logged.count { $0 == text } < 5)
-        limit.giveBack()
-        #expect(await late.exchange(#"{"cmd":"GET_STATUS"}"#).last == Moment.idle.status)
-        withExtendedLifetime(other) {}
-    }
-
-    @Loop private static func connect(to path: String) throws -> TestClient {
-        let socket = try UnixSocket.connect(to: path)
-        _ = fcntl(socket, F_SETFL, O_NONBLOCK)
-        return try TestClient(socket: socket)
-    }
-
     @Test("50 concurrent workflows on 50 readers change 50 PINs")
     @Loop func workflows() async throws {
         let names = ["Simulator"] + (2...50).map { "Simulator \($0)" }
