@@ -85,7 +85,9 @@ import Text
         for value in [text(255), inParts(253), .text(String(repeating: "e\u{301}", count: 10_000))] {
             #expect(throws: Never.self) { try CBOR(value.encoding) }
         }
-        for value in [text(256), inParts(254), .array([text(256)]), .map([(text(256), .integer(1))]), .tag(0, text(256))]
+        for value in [
+            text(256), inParts(254), .array([text(256)]), .map([(text(256), .integer(1))]), .tag(0, text(256)),
+        ]
             as [CBORValue]
         {
             let fault = #expect(throws: Malformed.self) { try CBOR(value.encoding) }
