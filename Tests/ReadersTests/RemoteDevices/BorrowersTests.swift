@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Concurrency
-import Glibc
 import Host
 import ReadersRemote
 import TestSupport
@@ -47,37 +46,6 @@ import Text
         borrowers.lend(Self.settings("lo"), [])
         #expect(told.states.count == 2 && told.states.last?.isOpen == true)
         #expect(told.states.last?.cause == nil && told.states.last?.advice == nil)
-    }
-
-    /// The ports of this process at which somebody listens on one interface.
-    private static var ports: [UInt16] {
-        (Int32(0)..<4096).compactMap { descriptor in
-            var (isListening, size) = (Int32(0), socklen_t(MemoryLayout<Int32>.size))
-            var (name, length) = ([CChar](repeating: 0, count: 16), socklen_t(16))
-            guard getsockopt(descriptor, SOL_SOCKET, SO_ACCEPTCONN, &isListening, &size) == 0, isListening == 1,
-                getsockopt(descriptor, SOL_SOCKET, SO_BINDTODEVICE, &name, &length) == 0, length > 0
-            else { return nil }
-            return RemoteAddress.read { Int(getsockname(descriptor, $0, $1)) }.address?.port
-        }
-    }
-
-    @Test("of many connections that come at once, some are accepted in each turn")
-    func turns() async throws {
-        let told = Told()
-        let borrowers = Borrowers(told.sender)
-        let before = Self.ports
-        borrowers.lend(Self.settings("lo"), [])
-        let port = try #require(Self.ports.first { !before.contains($0) })
-        let clients = try (0..<120).map { _ in try LoopbackSocket.connect(port: port) }
-        defer { for client in clients { close(client) } }
-        // A silent connection makes room for a later one of its source.
-        func ended() -> Int {
-            var byte: UInt8 = 0
-            return clients.count { recv($0, &byte, 1, Int32(MSG_DONTWAIT)) == 0 }
-        }
-        while ended() == 0 { await Task.yield() }
-        #expect(ended() < 64)
-        while ended() < 104 { await Task.yield() }
     }
 
     @Test("a code that nobody has proved opens nothing, and its pairing is over when badged ends it")
