@@ -16,14 +16,34 @@ struct KeyFolder: Sendable {
         if !isThere, path == OSDPConfiguration.standardFolder, !isService { return nil }
         // Who looks may be another user than that of the service.
         return ConfiguredPath.reason(againstFolder: path, for: isService || !isThere ? .write : .read).map {
-            .inConfiguration(
-                "folder \(path): \($0): a key that a panel sets cannot be stored",
-                hint: "make the folder, for user badged-osdp, or remove folder below [server]"
-            )
+            .inConfiguration("folder \(path): \($0): a key that a panel sets cannot be stored", hint: Self.folderHint)
         }
     }
 
+    private static let folderHint = "make the folder, for user badged-osdp, or remove folder below [server]"
+
     private func file(_ name: String, _ kind: String) -> String { "\(path)/\(name).\(kind)" }
+
+    /// Whether there is a file that a panel has set. `hint` is the remedy if it cannot be used.
+    /// - Throws: `StartError` if nobody can say so, or if there is something else than a file.
+    private func isThere(_ file: String, _ hint: String) throws(StartError) -> Bool {
+        var status = stat()
+        guard lstat(file, &status) == 0 else {
+            let code = errno
+            // Where the folder is missing, what was set may be elsewhere.
+            if code == ENOENT, stat(path, &status) == 0 { return false }
+            throw .inConfiguration("cannot look for \(file): \(errorText(code))", hint: Self.folderHint)
+        }
+        let isLink = status.st_mode & S_IFMT == S_IFLNK
+        guard stat(file, &status) == 0 else {
+            let reason = isLink && errno == ENOENT ? "it is a link to a file that is not there" : errorText()
+            throw .inConfiguration("cannot read \(file): \(reason)", hint: hint)
+        }
+        guard status.st_mode & S_IFMT == S_IFREG else {
+            throw .inConfiguration("cannot read \(file): it is not a plain file", hint: hint)
+        }
+        return true
+    }
 
     /// Whether a panel has set a key, which only the user of the service can read.
     func hasKey(of name: String) -> Bool { access(file(name, "key"), F_OK) == 0 }
@@ -45,20 +65,35 @@ struct KeyFolder: Sendable {
         key.withBytes { replace(file(name, "key"), UnsafeRawBufferPointer($0)) }
     }
 
-    /// Address and baud rate that a panel has set.
-    func communication(of name: String) -> (address: UInt8, baud: Int)? {
-        guard case .bytes(let bytes) = PlainFile.read(file(name, "line"), limit: 32) else { return nil }
-        let words = bytes.split(whereSeparator: { $0 == 0x20 || $0 == 0x0A }).map {
-            String(decoding: $0, as: UTF8.self)
+    /// Address and baud rate that a panel has set; nil: the panel has set none.
+    /// - Throws: `StartError` if there is a file that cannot be used, or if nobody can say that there is none. Another
+    ///   reader of the line may have the address of the configuration.
+    func communication(of name: String) throws(StartError) -> (address: UInt8, baud: Int)? {
+        let path = file(name, "line")
+        let hint = "remove the file, and write address and baud rate of the panel into osdp.conf"
+        guard try isThere(path, hint) else { return nil }
+        switch PlainFile.read(path, limit: 32) {
+        case .bytes(let bytes):
+            if let found = Self.communication(bytes) { return found }
+            throw .inConfiguration("\(path) is damaged: it has no address and baud rate", hint: hint)
+        case .tooLong: throw .inConfiguration("\(path) is damaged: it is too long", hint: hint)
+        case .missing: throw .inConfiguration("\(path) was removed meanwhile", hint: "try again")
+        case .failed(let reason): throw .inConfiguration("cannot read \(path): \(reason)", hint: hint)
         }
+    }
+
+    private static func communication(_ bytes: [UInt8]) -> (address: UInt8, baud: Int)? {
+        let words = String(decoding: bytes, as: UTF8.self).dropLast().split(separator: " ")
         guard words.count == 2, let address = UInt8(words[0]), address < OSDPFrame.broadcast, let baud = Int(words[1]),
-            OSDPPeripheral.baudRates.contains(baud)
+            OSDPPeripheral.baudRates.contains(baud), bytes == content(address, baud)
         else { return nil }
         return (address, baud)
     }
 
+    private static func content(_ address: UInt8, _ baud: Int) -> [UInt8] { Array("\(address) \(baud)\n".utf8) }
+
     func store(address: UInt8, baud: Int, of name: String) -> Bool {
-        Array("\(address) \(baud)\n".utf8).withUnsafeBytes { replace(file(name, "line"), $0) }
+        Self.content(address, baud).withUnsafeBytes { replace(file(name, "line"), $0) }
     }
 
     /// Removes what a panel has set.

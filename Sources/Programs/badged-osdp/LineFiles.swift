@@ -66,7 +66,7 @@ struct LineFiles: Sendable {
         settings.silence = panel.silence
         settings.silenceText = panel.silenceText
         settings.asksCards = panel.pkoc == .panel
-        if panel.acceptsCommunication, let (address, baud) = folder.communication(of: panel.bus.name) {
+        if panel.acceptsCommunication, let (address, baud) = try folder.communication(of: panel.bus.name) {
             settings.address = address
             settings.baud = baud
         }

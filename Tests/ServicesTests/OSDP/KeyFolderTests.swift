@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Glibc
+import Host
+import TestSupport
+import Testing
+
+@testable import OSDP
+@testable import badged_osdp
+
+@Suite("What panels have set", .timeLimit(.minutes(5)))
+struct KeyFolderTests {
+    /// Of the test.
+    private let whole: TemporaryFolder
+    /// Of the service.
+    private let state: String
+
+    init() throws {
+        whole = try TemporaryFolder()
+        state = whole.path + "/state"
+        #expect(mkdir(state, 0o700) == 0)
+    }
+
+    /// Writes a file of the service.
+    private func write(_ name: String, _ content: String) throws {
+        chmod(try whole.write("state/" + name, Array(content.utf8)), 0o600)
+    }
+
+    /// Writes osdp.conf with one panel, which may set a key, address and baud rate.
+    private func configure(_ folder: String) throws -> String {
+        let text = "[panel front]\ntcp = 127.0.0.1:1\ncomset = yes\ninstall = 5\n[server]\nfolder = \(folder)\n"
+        return try whole.write("osdp.conf", Array(text.utf8))
+    }
+
+    /// What badged-osdp starts with, or the errors that it ends with.
+    private func start(_ folder: String) throws -> (settings: LineSettings?, errors: [StartError]) {
+        let files = LineFiles(path: try configure(folder), folder: KeyFolder(path: folder))
+        do throws(LineFiles.StartErrors) { return (try files.read(), []) } catch { return (nil, error.list) }
+    }
+
+    private static let key = "0123456789abcdef0123456789ABCDEF\n"
+
+    @Test("key, address and baud rate that a panel has set count")
+    func right() throws {
+        let empty = try #require(try start(state).settings?.peripherals.first)
+        #expect(empty.key == nil && empty.address == 0 && empty.baud == 9600)
+        #expect(KeyFolder(path: state).store(address: 126, baud: 230_400, of: "front"))
+        try write("front.key", Self.key)
+        let stored = try #require(try start(state).settings?.peripherals.first)
+        #expect(stored.key != nil && stored.address == 126 && stored.baud == 230_400)
+    }
+
+    @Test(
+        "a damaged file of address and baud rate is refused, and not taken for none",
+        arguments: [
+            "", "\n", "5", "5 9600", "5 9600\n\n", "5  9600\n", " 5 9600\n", "05 9600\n", "+5 9600\n", "127 9600\n",
+            "5 9601\n", "5 960\n", "5 9600 \n", "5 9600\r\n", "\0\0\0\0\0\0\0",
+            "5 9600\n" + String(repeating: "\0", count: 40),
+        ]
+    )
+    func damagedLine(content: String) throws {
+        try write("front.line", content)
+        let (settings, errors) = try start(state)
+        #expect(settings == nil && errors.count == 1)
+        #expect(errors.first?.message.hasPrefix("\(state)/front.line is damaged") == true, "\(errors)")
+        #expect(errors.first?.hint.contains("remove the file") == true && errors.first?.exitCode == 78)
+    }
+
+    /// What is at the place of a file that a panel has set.
+    enum Obstacle: Sendable, CaseIterable {
+        case danglingLink, circle, folder, fifo
+        case missingFolder, danglingFolder, belowFile
+
+        /// Returns the folder of the service.
+        func make(_ name: String, in state: String) throws -> String {
+            let path = "\(state)/\(name)"
+            switch self {
+            case .danglingLink: try #require(symlink("nothing", path) == 0)
+            case .circle: try #require(symlink(name, path) == 0)
+            case .folder: try #require(mkdir(path, 0o700) == 0)
+            case .fifo: try #require(mkfifo(path, 0o600) == 0)
+            case .missingFolder: return state + "/nothing"
+            case .danglingFolder:
+                try #require(symlink("nothing", state + "/link") == 0)
+                return state + "/link"
+            case .belowFile:
+                try #require(mkfifo(state + "/file", 0o600) == 0)
+                return state + "/file"
+            }
+            return state
+        }
+    }
+
+    @Test("an address that may be there is not taken for none", arguments: Obstacle.allCases)
+    func line(obstacle: Obstacle) throws {
+        let folder = KeyFolder(path: try obstacle.make("front.line", in: state))
+        let error = #expect(throws: StartError.self) { try folder.communication(of: "front") }
+        #expect(error?.message.contains("\(folder.path)/front.line") == true, "\(error?.message ?? "")")
+    }
+}
