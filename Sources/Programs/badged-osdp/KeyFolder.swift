@@ -48,14 +48,15 @@ struct KeyFolder: Sendable {
     /// Whether a panel has set a key, which only the user of the service can read.
     func hasKey(of name: String) -> Bool { access(file(name, "key"), F_OK) == 0 }
 
-    /// The key that a panel has set; nil: none.
-    /// - Throws: `StartError` if there is a file that cannot be used.
+    /// The key that a panel has set, which only the user of the service can read; nil: the panel has set none.
+    /// - Throws: `StartError` if there is a file that cannot be used, or if nobody can say that there is none.
     func key(of name: String) throws(StartError) -> OSDPKey? {
-        guard hasKey(of: name) else { return nil }
         let path = file(name, "key")
+        let hint = "put the file back, or remove it: badged-osdp --forget \(name); then the panel must set a key again"
+        guard try isThere(path, hint) else { return nil }
         let content = try SecretFile.read(path, limit: 33, setting: "the key that a panel has set")
-        guard let key = OSDPKey(file: content), !key.isWeak else {
-            throw .inConfiguration("\(path) is no key", hint: "remove the file, and let the panel set a key again")
+        guard let key = OSDPKey(file: content), !key.isWeak, !key.isDefault else {
+            throw .inConfiguration("\(path) is no key", hint: hint)
         }
         return key
     }

@@ -90,10 +90,25 @@ struct KeyFolderTests {
         }
     }
 
+    @Test("a key that may be there opens no install mode", arguments: Obstacle.allCases)
+    func install(obstacle: Obstacle) throws {
+        let folder = try obstacle.make("front.key", in: state)
+        let (settings, errors) = try start(folder)
+        #expect(settings == nil && errors.count == 1 && errors.first?.exitCode == 78)
+        #expect(errors.first?.message.contains("\(folder)/front.key") == true, "\(errors)")
+    }
+
     @Test("an address that may be there is not taken for none", arguments: Obstacle.allCases)
     func line(obstacle: Obstacle) throws {
         let folder = KeyFolder(path: try obstacle.make("front.line", in: state))
         let error = #expect(throws: StartError.self) { try folder.communication(of: "front") }
         #expect(error?.message.contains("\(folder.path)/front.line") == true, "\(error?.message ?? "")")
+    }
+
+    @Test("of a link to a key the key counts")
+    func link() throws {
+        try write("other", Self.key)
+        try #require(symlink("other", state + "/front.key") == 0)
+        #expect(try KeyFolder(path: state).key(of: "front") != nil)
     }
 }
