@@ -143,13 +143,14 @@ package enum PlainFile {
     /// The largest number of symbolic links in a path, as in the kernel. path_resolution(7)
     private static let maximumLinks = 40
 
-    /// Refuses a path if other users can change one of its folders, or one of the links that lead to them.
-    package static func checkPlace(_ path: String) throws(StartError) {
+    /// Refuses a path if users other than root and `user` can change one of its folders, or one of the links that lead
+    /// to them.
+    package static func checkPlace(_ path: String, user: UInt32 = geteuid()) throws(StartError) {
         guard !path.isEmpty else { return }
         func names(_ path: String) -> [Substring] { path.split(separator: "/") }
         var rest = names(path.hasPrefix("/") ? path : workingFolder + "/" + path)
         var (folder, links) = ("", 0)
-        try check(folder: "/")
+        try check(folder: "/", user)
         while !rest.isEmpty {
             let name = rest.removeFirst()
             if name == "." { continue }
@@ -162,13 +163,13 @@ package enum PlainFile {
             guard lstat(next, &status) == 0 else { return }
             switch status.st_mode & S_IFMT {
             case S_IFDIR:
-                try check(folder: next + "/")
+                try check(folder: next + "/", user)
                 folder = next
             case S_IFLNK:
                 links += 1
                 // Nobody can write to a link; its owner can replace it.
                 status.st_mode = 0
-                guard !isExposed(rooted(status)) else { throw exposed(next) }
+                guard !isExposed(rooted(status), user: user) else { throw exposed(next) }
                 // Nobody can open such a path.
                 guard links <= maximumLinks else { return }
                 let target = target(of: next)
@@ -179,9 +180,9 @@ package enum PlainFile {
         }
     }
 
-    private static func check(folder: String) throws(StartError) {
+    private static func check(folder: String, _ user: UInt32) throws(StartError) {
         var status = stat()
-        guard stat(folder, &status) == 0, isExposed(rooted(status)) else { return }
+        guard stat(folder, &status) == 0, isExposed(rooted(status), user: user) else { return }
         throw exposed(folder)
     }
 

@@ -5,15 +5,17 @@ package import Text
 /// A file with a secret, which only the user of this program may read, or which systemd passes (`LoadCredential=`).
 package enum SecretFile {
     /// Reads at most `limit` bytes and one more, so that a longer file is seen. `setting` is the key of the configuration
-    /// that names the file, for messages.
+    /// that names the file, for messages. `user` is whose file it is; nil: the user of this program.
     /// - Throws: `StartError` if the file cannot be read, or if other users can read it.
     package static func read(
         _ path: String,
         limit: Int,
         setting: String,
-        _ environment: Environment = systemEnvironment
+        _ environment: Environment = systemEnvironment,
+        user: UInt32? = nil
     ) throws(StartError) -> Secret {
         let descriptor: Int32
+        let user = user ?? geteuid()
         let advice = Phrase(
             "the file of \(setting) must belong to the user of this program: chown it, and chmod 600 \(path)"
         )
@@ -33,14 +35,14 @@ package enum SecretFile {
         guard isCredential || status.st_mode & 0o077 == 0 else {
             throw .inConfiguration(saying: Phrase("\(path) can be read by other users"), of: setting, hint: advice)
         }
-        guard !PlainFile.isExposed(status) else {
+        guard !PlainFile.isExposed(status, user: user) else {
             throw .inConfiguration(
                 saying: Phrase("\(path) belongs to another user"),
                 of: setting,
                 hint: advice + PlainFile.adviceForRoot(status.st_uid)
             )
         }
-        if !isCredential { try PlainFile.checkPlace(path) }
+        if !isCredential { try PlainFile.checkPlace(path, user: user) }
         var count = 0
         let content = Secret(count: limit + 1) { memory in
             repeat {

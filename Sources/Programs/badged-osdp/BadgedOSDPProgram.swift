@@ -68,10 +68,11 @@ import Text
           --help          print this help and end
         """
 
-    /// Reads the keys. A credential of systemd is there only in the service.
+    /// Reads the keys and what panels have set, as the start does. A credential of systemd is there only in the
+    /// service.
     private static func checkFiles(_ configuration: OSDPConfiguration, _ errors: inout [StartError]) {
-        func attempt(_ check: @autoclosure () throws(StartError) -> Void) {
-            do throws(StartError) { try check() } catch { errors.append(error) }
+        func attempt<Value>(_ value: @autoclosure () throws(StartError) -> Value) {
+            do throws(StartError) { _ = try value() } catch { errors.append(error) }
         }
         for bus in configuration.panels.map(\.bus) + configuration.readers {
             if case .device(let path)? = bus.line {
@@ -82,19 +83,29 @@ import Text
                 print("note: the key of \(bus.name) is a credential of the service: it is read when the service starts")
                 continue
             }
-            do throws(StartError) { _ = try bus.key() } catch { errors.append(error) }
+            attempt(try bus.key())
         }
-        let folder = KeyFolder(path: configuration.folder)
-        if !configuration.faulty.contains(""), let fault = folder.fault() { errors.append(fault) }
+        let folder = KeyFolder(path: configuration.folder).forCheck
+        let fault = folder.fault()
+        if !configuration.faulty.contains(""), let fault { errors.append(fault) }
         if let socket = configuration.socket {
             attempt(try ConfiguredPath.checkSocket(socket, isMade: false, of: "[server] socket"))
         }
         if let socket = configuration.socket, access(socket, F_OK) != 0 {
             print("note: socket \(socket): \(errorText()): badged does not run, or has another socket")
         }
-        for panel in configuration.panels
-        where panel.lacksKey && !configuration.faulty.contains(panel.bus.name) && !folder.hasKey(of: panel.bus.name) {
-            errors.append(LineFiles.noKey(panel.bus.name))
+        // What is in such a folder is not known.
+        guard fault == nil else { return }
+        // systemd makes the standard folder.
+        let isMade = access(folder.path, F_OK) == 0
+        for panel in configuration.panels where !configuration.faulty.contains(panel.bus.name) {
+            do throws(StartError) {
+                let key = try isMade ? folder.key(of: panel.bus.name) : nil
+                if key == nil, panel.lacksKey { throw LineFiles.noKey(panel.bus.name) }
+            } catch {
+                errors.append(error)
+            }
+            if isMade, panel.acceptsCommunication { attempt(try folder.communication(of: panel.bus.name)) }
         }
     }
 

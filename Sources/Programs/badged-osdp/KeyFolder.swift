@@ -7,6 +7,15 @@ import Text
 /// What panels have set: keys, addresses and baud rates, in the folder of the service.
 struct KeyFolder: Sendable {
     let path: String
+    /// Whose files these are; nil: the user of this program.
+    var user: UInt32?
+
+    /// The folder for a check by root: its files may belong to its owner, who is the user of the service.
+    var forCheck: KeyFolder {
+        var status = stat()
+        guard geteuid() == 0, stat(path, &status) == 0 else { return self }
+        return KeyFolder(path: path, user: status.st_uid)
+    }
 
     /// Why nothing can be stored here; nil: it can. systemd makes the standard folder, and starts the service as the
     /// user to whom it belongs.
@@ -45,16 +54,13 @@ struct KeyFolder: Sendable {
         return true
     }
 
-    /// Whether a panel has set a key, which only the user of the service can read.
-    func hasKey(of name: String) -> Bool { access(file(name, "key"), F_OK) == 0 }
-
     /// The key that a panel has set, which only the user of the service can read; nil: the panel has set none.
     /// - Throws: `StartError` if there is a file that cannot be used, or if nobody can say that there is none.
     func key(of name: String) throws(StartError) -> OSDPKey? {
         let path = file(name, "key")
         let hint = "put the file back, or remove it: badged-osdp --forget \(name); then the panel must set a key again"
         guard try isThere(path, hint) else { return nil }
-        let content = try SecretFile.read(path, limit: 33, setting: "the key that a panel has set")
+        let content = try SecretFile.read(path, limit: 33, setting: "the key that a panel has set", user: user)
         guard let key = OSDPKey(file: content), !key.isWeak, !key.isDefault else {
             throw .inConfiguration("\(path) is no key", hint: hint)
         }

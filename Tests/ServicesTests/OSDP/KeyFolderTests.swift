@@ -37,16 +37,25 @@ struct KeyFolderTests {
         do throws(LineFiles.StartErrors) { return (try files.read(), []) } catch { return (nil, error.list) }
     }
 
+    /// Runs badged-osdp to its end.
+    private func run(_ arguments: String..., folder: String? = nil) async throws -> (Int32, RunningProgram) {
+        let file = try configure(folder ?? state)
+        let program = try RunningProgram("badged-osdp", ["--config", file] + arguments)
+        return (await program.exitCode, program)
+    }
+
     private static let key = "0123456789abcdef0123456789ABCDEF\n"
 
     @Test("key, address and baud rate that a panel has set count")
-    func right() throws {
+    func right() async throws {
         let empty = try #require(try start(state).settings?.peripherals.first)
         #expect(empty.key == nil && empty.address == 0 && empty.baud == 9600)
         #expect(KeyFolder(path: state).store(address: 126, baud: 230_400, of: "front"))
         try write("front.key", Self.key)
         let stored = try #require(try start(state).settings?.peripherals.first)
         #expect(stored.key != nil && stored.address == 126 && stored.baud == 230_400)
+        let (code, program) = try await run("--check-config")
+        #expect(code == 0, "\(program.everything)")
     }
 
     @Test(
@@ -69,6 +78,8 @@ struct KeyFolderTests {
     enum Obstacle: Sendable, CaseIterable {
         case danglingLink, circle, folder, fifo
         case missingFolder, danglingFolder, belowFile
+
+        static let ofFile: [Obstacle] = [.danglingLink, .circle, .folder, .fifo]
 
         /// Returns the folder of the service.
         func make(_ name: String, in state: String) throws -> String {
@@ -110,5 +121,48 @@ struct KeyFolderTests {
         try write("other", Self.key)
         try #require(symlink("other", state + "/front.key") == 0)
         #expect(try KeyFolder(path: state).key(of: "front") != nil)
+    }
+
+    // MARK: --check-config
+
+    @Test(
+        "--check-config refuses what the start refuses",
+        arguments: [
+            ("front.key", ""), ("front.key", "short"), ("front.key", "0123456789abcdef0123456789abcdeg"),
+            ("front.key", "0000000000000000"), ("front.key", "303132333435363738393a3b3c3d3e3f"),
+            ("front.line", "5 96"),
+        ]
+    )
+    func checkContent(name: String, content: String) async throws {
+        try write(name, content)
+        #expect(try start(state).errors.count == 1)
+        let (code, program) = try await run("--check-config")
+        #expect(code == 78)
+        let error = program.text(.error)
+        #expect(error.contains("\(state)/\(name) is ") && error.contains("hint: "), "\(error)")
+    }
+
+    @Test("--check-config refuses a key that may be there", arguments: Obstacle.ofFile)
+    func checkObstacle(obstacle: Obstacle) async throws {
+        _ = try obstacle.make("front.key", in: state)
+        let (code, program) = try await run("--check-config")
+        #expect(code == 78 && program.text(.error).contains("\(state)/front.key"), "\(program.everything)")
+    }
+
+    @Test("root checks the files of the user of the service", .enabled(if: geteuid() == 0))
+    func checkByRoot() async throws {
+        try write("front.key", Self.key)
+        for path in [state, state + "/front.key"] { try #require(chown(path, 1, 1) == 0) }
+        let (right, first) = try await run("--check-config")
+        #expect(right == 0, "\(first.everything)")
+        try write("front.key", "")
+        try #require(chown(state + "/front.key", 1, 1) == 0)
+        let (empty, second) = try await run("--check-config")
+        #expect(empty == 78 && second.text(.error).contains("front.key is no key"), "\(second.everything)")
+        // Neither root nor the user of the service has this file.
+        try write("front.key", Self.key)
+        try #require(chown(state + "/front.key", 2, 2) == 0)
+        let (foreign, third) = try await run("--check-config")
+        #expect(foreign == 78 && third.text(.error).contains("belongs to another user"), "\(third.everything)")
     }
 }
