@@ -41,7 +41,10 @@ import Text
                 guard configuration.panels.contains(where: { $0.bus.name == forgotten }) else {
                     throw usage("\(path) has no panel \(forgotten)")
                 }
-                return KeyFolder(path: configuration.folder).forget(forgotten)
+                let (removed, fault) = KeyFolder(path: configuration.folder).forget(forgotten)
+                for file in removed { print("removed \(file)") }
+                if let fault { throw fault }
+                return
             }
             try run(configuration, path)
         } catch {

@@ -104,13 +104,39 @@ struct KeyFolder: Sendable {
     }
 
     /// Removes what a panel has set.
-    func forget(_ name: String) {
-        for kind in ["key", "line"] { unlink(file(name, kind)) }
+    /// - Returns: the files that were removed, and why something stays; nil: nothing does.
+    func forget(_ name: String) -> (removed: [String], fault: StartError?) {
+        if let reason = ConfiguredPath.reason(againstFolder: path, for: .write) {
+            let hint = "correct folder below [server], or run this as root or as user badged-osdp"
+            return ([], StartError("nothing is removed from \(path): \(reason)", hint: hint))
+        }
+        var (removed, faults): ([String], [String]) = ([], [])
+        // A power cut may leave a draft, which has a key, too.
+        for kind in ["key", "line"].flatMap({ [$0, $0 + Self.draft] }) {
+            let path = file(name, kind)
+            if unlink(path) == 0 {
+                removed.append(path)
+            } else if errno != ENOENT {
+                faults.append("\(path): \(errorText())")
+            }
+        }
+        synchronize()
+        guard faults.isEmpty else {
+            let hint = "remove it as root or as user badged-osdp; until then the panel has what it has set"
+            return (removed, StartError("cannot remove \(faults.joined(separator: "; "))", hint: hint))
+        }
+        guard !removed.isEmpty else {
+            let hint = "nothing is to be removed, if folder below [server] is right"
+            return ([], StartError("\(name) has set nothing in \(path)", hint: hint))
+        }
+        return (removed, nil)
     }
+
+    private static let draft = ".new"
 
     /// After a power cut there is the old file or the new one.
     private func replace(_ path: String, _ content: UnsafeRawBufferPointer) -> Bool {
-        let draft = path + ".new"
+        let draft = path + Self.draft
         unlink(draft)
         let descriptor = open(draft, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
         guard descriptor >= 0 else { return false }
@@ -120,11 +146,15 @@ struct KeyFolder: Sendable {
             unlink(draft)
             return false
         }
-        let folder = open(self.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-        if folder >= 0 {
-            fsync(folder)
-            close(folder)
-        }
+        synchronize()
         return true
+    }
+
+    /// Brings the names in the folder to the disk.
+    private func synchronize() {
+        let folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        guard folder >= 0 else { return }
+        fsync(folder)
+        close(folder)
     }
 }

@@ -25,6 +25,11 @@ struct KeyFolderTests {
         chmod(try whole.write("state/" + name, Array(content.utf8)), 0o600)
     }
 
+    private func exists(_ name: String) -> Bool {
+        var status = stat()
+        return lstat("\(state)/\(name)", &status) == 0
+    }
+
     /// Writes osdp.conf with one panel, which may set a key, address and baud rate.
     private func configure(_ folder: String) throws -> String {
         let text = "[panel front]\ntcp = 127.0.0.1:1\ncomset = yes\ninstall = 5\n[server]\nfolder = \(folder)\n"
@@ -80,6 +85,7 @@ struct KeyFolderTests {
         case missingFolder, danglingFolder, belowFile
 
         static let ofFile: [Obstacle] = [.danglingLink, .circle, .folder, .fifo]
+        static let ofFolder: [Obstacle] = [.missingFolder, .danglingFolder, .belowFile]
 
         /// Returns the folder of the service.
         func make(_ name: String, in state: String) throws -> String {
@@ -164,5 +170,46 @@ struct KeyFolderTests {
         try #require(chown(state + "/front.key", 2, 2) == 0)
         let (foreign, third) = try await run("--check-config")
         #expect(foreign == 78 && third.text(.error).contains("belongs to another user"), "\(third.everything)")
+    }
+
+    // MARK: --forget
+
+    @Test("--forget tells what it has removed, and fails when there is nothing")
+    func forget() async throws {
+        for name in ["front.key", "front.key.new", "front.line", "back.key"] { try write(name, Self.key) }
+        let (code, program) = try await run("--forget", "front")
+        let told = ["front.key", "front.key.new", "front.line"].map { "removed \(state)/\($0)\n" }.joined()
+        #expect(code == 0 && program.text(.output) == told, "\(program.everything)")
+        #expect(!exists("front.key") && !exists("front.key.new") && !exists("front.line") && exists("back.key"))
+        let (again, second) = try await run("--forget", "front")
+        #expect(again == 1 && second.text(.output).isEmpty)
+        #expect(second.text(.error).contains("front has set nothing in \(state)"), "\(second.everything)")
+    }
+
+    @Test("--forget that cannot remove a file fails, and tells which one stays")
+    func stays() async throws {
+        try write("front.line", "5 9600\n")
+        #expect(mkdir(state + "/front.key", 0o700) == 0)
+        let (code, program) = try await run("--forget", "front")
+        #expect(code == 1 && program.text(.output) == "removed \(state)/front.line\n", "\(program.everything)")
+        #expect(program.text(.error).contains("cannot remove \(state)/front.key: "), "\(program.everything)")
+        #expect(exists("front.key") && !exists("front.line"))
+    }
+
+    @Test("--forget removes a link, and not its target")
+    func forgetsLink() async throws {
+        try write("other", Self.key)
+        try #require(symlink("other", state + "/front.key") == 0 && symlink("nothing", state + "/front.line") == 0)
+        let (code, program) = try await run("--forget", "front")
+        #expect(code == 0, "\(program.everything)")
+        #expect(!exists("front.key") && !exists("front.line") && exists("other"))
+    }
+
+    @Test("--forget fails in a wrong folder", arguments: Obstacle.ofFolder)
+    func wrongFolder(obstacle: Obstacle) async throws {
+        let folder = try obstacle.make("front.key", in: state)
+        let (code, program) = try await run("--forget", "front", folder: folder)
+        #expect(code == 1 && program.text(.output).isEmpty)
+        #expect(program.text(.error).contains("nothing is removed from \(folder): "), "\(program.everything)")
     }
 }
