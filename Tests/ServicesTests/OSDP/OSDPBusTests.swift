@@ -158,6 +158,37 @@ struct OSDPBusTests {
         await port.tells("opened", "closed", "opened", "hello")
     }
 
+    /// The port of one end of a connection. getsockname(2), getpeername(2)
+    private static func port(
+        _ read: (UnsafeMutablePointer<sockaddr>, UnsafeMutablePointer<socklen_t>) -> Int32
+    ) -> UInt16? {
+        var (address, length) = (sockaddr_in(), socklen_t(MemoryLayout<sockaddr_in>.size))
+        let isRead = withUnsafeMutablePointer(to: &address) {
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { read($0, &length) == 0 }
+        }
+        return isRead && address.sin_family == sa_family_t(AF_INET) ? address.sin_port : nil
+    }
+
+    @Test("the kernel asks whether the other side of an accepted connection lives")
+    func keepAlive() async throws {
+        let port = try ListeningPort()
+        defer { port.end() }
+        let socket = try LoopbackSocket.connect(port: port.number)
+        defer { close(socket) }
+        await port.tells("opened")
+        let own = try #require(Self.port { getsockname(socket, $0, $1) })
+        let numbers = try #require(Folder.names(in: "/proc/self/fd")).compactMap { Int32($0) }
+        let found = numbers.first { number in Self.port { getpeername(number, $0, $1) } == own }
+        let accepted = try #require(found)
+        func option(_ name: Int32, _ level: Int32 = Int32(IPPROTO_TCP)) -> Int32? {
+            var (value, length) = (Int32(0), socklen_t(MemoryLayout<Int32>.size))
+            return getsockopt(accepted, level, name, &value, &length) == 0 ? value : nil
+        }
+        #expect(option(SO_KEEPALIVE, SOL_SOCKET) == 1)
+        #expect(option(TCP_KEEPIDLE) == 10 && option(TCP_KEEPINTVL) == 5 && option(TCP_KEEPCNT) == 3)
+        #expect(option(TCP_USER_TIMEOUT) == 25_000)
+    }
+
     @Test("a panel that asks again and again within the turn-around gets an answer")
     func frequent() async throws {
         let panel = try SerialPanel()
