@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import BadgedClient
 import Concurrency
+import Glibc
 import Host
 import Synchronization
 import TestSupport
@@ -256,6 +257,17 @@ struct MQTTConfigurationTests {
         arguments: ["host = a/b", "host = #", "prefix = a/+", "prefix = /"]
     )
     func topics(line: String) { #expect(Self.read("[publish]\n\(line)\n").1.count == 1) }
+
+    @Test("a file without a password is refused", arguments: [("", false), ("\nright\n", false), ("right\n", true)])
+    func password(content: String, isRight: Bool) throws {
+        let folder = try TemporaryFolder()
+        let path = try folder.write("password", Array(content.utf8))
+        chmod(path, 0o600)
+        var (configuration, errors) = (MQTTConfiguration(), [StartError]())
+        (configuration.passwordFile, configuration.folder) = (path, folder.path)
+        _ = configuration.tryFiles(&errors)
+        #expect(errors.map(\.message) == (isRight ? [] : ["\(path) has no password in its first line"]))
+    }
 
     @Test("a name of a reader cannot change the template of Home Assistant")
     func discovery() throws {

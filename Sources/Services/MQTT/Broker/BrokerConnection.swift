@@ -106,7 +106,11 @@ package final class BrokerConnection {
         guard content.count <= maximumPassword else {
             throw StartError.inConfiguration("\(path) is too long for a password", hint: "correct \(setting)")
         }
-        return content.withBytes { bytes in Array(bytes.prefix { $0 != 0x0A && $0 != 0x0D }) }
+        let password = content.withBytes { bytes in Array(bytes.prefix { $0 != 0x0A && $0 != 0x0D }) }
+        guard !password.isEmpty else {
+            throw StartError.inConfiguration("\(path) has no password in its first line", hint: "correct \(setting)")
+        }
+        return password
     }
 
     // MARK: Steps
