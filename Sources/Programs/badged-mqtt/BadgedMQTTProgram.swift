@@ -52,7 +52,7 @@ import Vault
             case .status: try showStatus(configuration)
             case .pseudonym: try printPseudonyms(configuration)
             case .forget:
-                guard !StatusFile(configuration).isRunning else {
+                guard try !StatusFile(configuration).isHeld() else {
                     throw StartError("badged-mqtt runs", hint: "systemctl stop badged-mqtt")
                 }
                 confine(configuration, path)
@@ -172,7 +172,7 @@ import Vault
 
     private static func showStatus(_ configuration: MQTTConfiguration) throws(StartError) {
         let file = StatusFile(configuration)
-        let isRunning = file.isRunning
+        let isRunning = try file.isHeld()
         let isAnswering = isRunning && file.ask()
         guard let status = file.read() else {
             throw StartError(

@@ -135,11 +135,23 @@ package struct StatusFile {
     }
 
     /// Whether a program has the lock.
-    package var isRunning: Bool {
-        guard case .file(let descriptor) = PlainFile.open(lockPath) else { return false }
-        defer { close(descriptor) }
-        var lock = Self.lock
-        return fcntl(descriptor, F_GETLK, &lock) == 0 && lock.l_type != Int16(F_UNLCK)
+    /// - Throws: `StartError` if the lock cannot be looked at.
+    package func isHeld() throws(StartError) -> Bool {
+        func unknown(_ reason: String) -> StartError {
+            StartError(
+                "cannot see whether badged-mqtt runs: \(lockPath): \(reason)",
+                hint: "run this as root or as user badged-mqtt"
+            )
+        }
+        switch PlainFile.open(lockPath) {
+        case .file(let descriptor):
+            defer { close(descriptor) }
+            var lock = Self.lock
+            guard fcntl(descriptor, F_GETLK, &lock) == 0 else { throw unknown(errorText()) }
+            return lock.l_type != Int16(F_UNLCK)
+        case .missing: return false
+        case .failed(let reason): throw unknown(reason)
+        }
     }
 
     private static let hint = "the folder must belong to the user of badged-mqtt, and only one badged-mqtt may use it"

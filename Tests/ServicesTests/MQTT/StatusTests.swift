@@ -59,6 +59,16 @@ struct StatusTests {
         #expect(StatusFile(settings) { _ in nil }.read()?["connected"] == .bool(true))
     }
 
+    @Test("a lock that cannot be looked at does not say that no program runs")
+    func lock() throws {
+        let folder = try TemporaryFolder()
+        let status = StatusFile(Self.settings(folder)) { _ in nil }
+        #expect(try !status.isHeld())
+        mkdir(folder.path + "/status.lock", 0o700)
+        let error = #expect(throws: StartError.self) { try status.isHeld() }
+        #expect(error?.message.contains("status.lock") == true)
+    }
+
     @Test("without a program nobody answers, and nothing waits")
     func nobody() throws {
         let folder = try TemporaryFolder()
