@@ -238,6 +238,7 @@ import Vault
                 hint: "write keep = DAYS below [queue], and reload badged-mqtt"
             )
         }
-        EventJournal(folder: configuration.folder, days: configuration.keptDays).lines(from: first) { print($0) }
+        let journal = EventJournal(folder: configuration.folder, days: configuration.keptDays)
+        try journal.lines(from: first) { print($0) }
     }
 }

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import CLinux
 import Glibc
-import Host
+package import Host
 import Text
 
 /// Events that the broker has acknowledged, for consumers whose broker has lost them: `[queue] keep`. Each day has a file
 /// of lines `TOPIC EVENT`. A file that cannot be written is no reason to stop.
 package struct EventJournal {
+    /// The folder of the queue, and the one of the journal in it.
+    private let parent: String
     private let folder: String
     private let days: Int
     private let isClockRight: () -> Bool
@@ -18,6 +20,7 @@ package struct EventJournal {
         days: Int,
         isClockRight: @escaping () -> Bool = { clinux_clock_is_synchronised() != 0 }
     ) {
+        parent = folder
         self.folder = folder + "/kept"
         self.days = days
         self.isClockRight = isClockRight
@@ -57,10 +60,27 @@ package struct EventJournal {
 
     /// Gives the lines of all events from a number on, in the order in which the broker had them by the clock of the host,
     /// each once.
-    package func lines(from first: Int, each: (String) -> Void) {
+    /// - Throws: `StartError` if events cannot be read. The other ones are given before.
+    package func lines(from first: Int, each: (String) -> Void) throws(StartError) {
         var given: [String: Set<Int>] = [:]
+        var faults: [String] = []
+        if Folder.names(in: folder) == nil {
+            let code = errno
+            // The first event makes the folder.
+            if code != ENOENT || access(parent, F_OK) != 0 { faults.append("\(folder): \(errorText(code))") }
+        }
         for name in names {
-            guard case .bytes(let bytes) = PlainFile.read("\(folder)/\(name)", limit: Self.longestFile) else {
+            let path = "\(folder)/\(name)"
+            let bytes: [UInt8]
+            switch PlainFile.read(path, limit: Self.longestFile) {
+            case .bytes(let content): bytes = content
+            // Its days are over.
+            case .missing: continue
+            case .tooLong:
+                faults.append("\(path): it is too long")
+                continue
+            case .failed(let reason):
+                faults.append("\(path): \(reason)")
                 continue
             }
             for line in bytes.split(separator: 0x0A) {
@@ -71,6 +91,12 @@ package struct EventJournal {
                 guard sequence >= first, given[key, default: []].insert(sequence).inserted else { continue }
                 each(String(decoding: line, as: UTF8.self))
             }
+        }
+        guard faults.isEmpty else {
+            throw StartError(
+                "cannot read events: \(faults.joined(separator: "; "))",
+                hint: "correct [queue] folder, or run this as root or as user badged-mqtt"
+            )
         }
     }
 }

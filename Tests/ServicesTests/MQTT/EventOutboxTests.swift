@@ -299,13 +299,34 @@ struct OutboxTests {
         // Twice the same, as after a kill.
         journal.add("badged/1/door/credential", Array(#"{"epoch":"\#(outbox.queue.epoch)","sequence":5}"#.utf8))
         var lines: [String] = []
-        journal.lines(from: 4) { lines.append($0) }
+        try journal.lines(from: 4) { lines.append($0) }
         #expect(lines.count == 2 && lines.allSatisfy { $0.hasPrefix("badged/1/door/credential {") })
         let kept = folder.path + "/kept"
         journal.add("t", Array("{}".utf8), now: EventStore.now + 3 * 86_400_000)
         #expect(try FileManager.default.contentsOfDirectory(atPath: kept).count == 1)
         EventJournal(folder: folder.path, days: 0).prune()
         #expect(try FileManager.default.contentsOfDirectory(atPath: kept).isEmpty)
+    }
+
+    @Test("events that cannot be read are told, after all others")
+    func unreadable() throws {
+        let journal = EventJournal(folder: folder.path, days: 2) { true }
+        func kept() throws -> [String] {
+            var lines: [String] = []
+            try journal.lines(from: 1) { lines.append($0) }
+            return lines
+        }
+        #expect(try kept() == [])
+        let event = #"t {"epoch":"e","sequence":1}"#
+        journal.prune()
+        try folder.write("kept/2000-01-01.events", Array((event + "\n").utf8))
+        #expect(try kept() == [event])
+        mkdir(folder.path + "/kept/2000-01-02.events", 0o700)
+        var lines: [String] = []
+        let error = #expect(throws: StartError.self) { try journal.lines(from: 1) { lines.append($0) } }
+        #expect(error?.message.contains("2000-01-02.events") == true && lines == [event])
+        let elsewhere = EventJournal(folder: folder.path + "/nothing", days: 2) { true }
+        #expect(throws: StartError.self) { try elsewhere.lines(from: 1) { _ in } }
     }
 
     @Test("an event after one that was written in part is found")
@@ -320,7 +341,7 @@ struct OutboxTests {
         journal.add("t", Array(#"{"epoch":"e","sequence":2}"#.utf8))
         journal.add("t", Array(#"{"epoch":"e","sequence":3}"#.utf8))
         var lines: [String] = []
-        journal.lines(from: 1) { lines.append($0) }
+        try journal.lines(from: 1) { lines.append($0) }
         #expect(lines == [2, 3].map { #"t {"epoch":"e","sequence":\#($0)}"# })
     }
 
@@ -328,21 +349,21 @@ struct OutboxTests {
     func wrongClock() throws {
         let journal = EventJournal(folder: folder.path, days: 2) { false }
         let (now, day) = (EventStore.now, Int64(86_400_000))
-        func kept(_ journal: EventJournal) -> [Int] {
+        func kept(_ journal: EventJournal) throws -> [Int] {
             var lines: [String] = []
-            journal.lines(from: 1) { lines.append($0) }
+            try journal.lines(from: 1) { lines.append($0) }
             return lines.compactMap { try? JSON(Array($0.utf8.dropFirst(2)))["sequence"]?.int }
         }
         for (index, days) in [0, 1, 1500, 2, 3].enumerated() {
             let event = #"{"epoch":"e","sequence":\#(index + 1)}"#
             journal.add("t", Array(event.utf8), now: now + Int64(days) * day)
-            if index == 2 { #expect(kept(journal) == [1, 2, 3]) }
+            if index == 2 { #expect(try kept(journal) == [1, 2, 3]) }
         }
-        #expect(kept(journal) == [2, 4, 5, 3])
+        #expect(try kept(journal) == [2, 4, 5, 3])
         // The clock is right again.
         let right = EventJournal(folder: folder.path, days: 2) { true }
         right.prune(now + 4 * day)
-        #expect(kept(right) == [4, 5, 3])
+        #expect(try kept(right) == [4, 5, 3])
     }
 
     @Test("new settings count from the next connection on")
