@@ -2,9 +2,11 @@
 
 /// DER as text. RFC 7468.
 package struct PEM: Sendable {
-    package static let certificate = PEM("CERTIFICATE")
+    package static let certificateLabel = "CERTIFICATE"
+    package static let certificate = PEM(certificateLabel)
     package static let publicKey = PEM("PUBLIC KEY")
-    package static let revocationList = PEM("X509 CRL")
+    package static let revocationListLabel = "X509 CRL"
+    package static let revocationList = PEM(revocationListLabel)
 
     private let begin: String
     private let end: String

@@ -17,6 +17,8 @@ package enum DocumentAnchorFile: Sendable, Equatable {
         /// How many entries cannot be read, and why the first one cannot.
         package var malformed = 0
         package var firstFault: Malformed?
+        /// Why the first entry that is named as a revocation list cannot be read.
+        package var listFault: Malformed?
         /// Whether whoever has put the file there has chosen what is in it. The export of a directory brings no authority
         /// of its own: anybody may have sent it.
         package let isChosen: Bool
@@ -24,14 +26,23 @@ package enum DocumentAnchorFile: Sendable, Equatable {
         /// Reads each entry; one that cannot be read hides no others.
         init(_ entries: [[UInt8]?], isChosen: Bool) {
             self.isChosen = isChosen
-            for entry in entries {
-                do throws(Malformed) {
-                    guard let entry else { throw Malformed("it is not base64") }
-                    files.append(try .single(entry))
-                } catch {
-                    malformed += 1
-                    if firstFault == nil { firstFault = error }
-                }
+            for entry in entries { add(entry, isNamedList: false) }
+        }
+
+        /// Reads each object of a file in PEM.
+        init(_ objects: [PEM.Object]) {
+            isChosen = true
+            for object in objects { add(object.der, isNamedList: object.label == PEM.revocationListLabel) }
+        }
+
+        private mutating func add(_ entry: [UInt8]?, isNamedList: Bool) {
+            do throws(Malformed) {
+                guard let entry else { throw Malformed("it is not base64") }
+                files.append(try .single(entry))
+            } catch {
+                malformed += 1
+                if firstFault == nil { firstFault = error }
+                if isNamedList, listFault == nil { listFault = error }
             }
         }
     }
@@ -63,7 +74,7 @@ package enum DocumentAnchorFile: Sendable, Equatable {
         if objects.count == 1, let der = objects[0].der {
             self = try Self.binary(der)
         } else if !objects.isEmpty {
-            self = .collection(Collection(objects.map(\.der), isChosen: true))
+            self = .collection(Collection(objects))
         } else if let values = DirectoryExport.values(of: bytes) {
             guard !values.isEmpty else { throw Malformed("the directory has no certificate and no list") }
             self = .collection(Collection(values.map(\.content), isChosen: false))
@@ -103,5 +114,54 @@ package enum DocumentAnchorFile: Sendable, Equatable {
         if let certificate = try? DocumentCertificate(bytes) { return .certificate(certificate) }
         guard let list = try? RevocationList(bytes) else { throw unknown }
         return .revocationList(list)
+    }
+
+    // MARK: Files that cannot be read
+
+    /// The ends of names that say what a file is.
+    private static let listSuffixes = [".crl", ".defects"]
+    private static let trustSuffixes = [".cer", ".crt", ".ml"]
+
+    /// Whether a file that cannot be read may have a revocation list or a defect list: by the end of its name, or else by
+    /// its beginning. A certificate or a master list that is missing brings no trust, and text is no list.
+    /// `content`: nil if it is not known.
+    static func mayRevoke(_ name: String, _ content: [UInt8]?) -> Bool {
+        let name = name.lowercased()
+        if listSuffixes.contains(where: name.hasSuffix) { return true }
+        if trustSuffixes.contains(where: name.hasSuffix) { return false }
+        guard let content, let first = content.first else { return true }
+        if first == 0x30 { return mayRevoke(content) }
+        let begin = Array("-----BEGIN \(PEM.revocationListLabel)".utf8)
+        if content.split(whereSeparator: { $0 == 0x0A || $0 == 0x0D }).contains(where: { $0.starts(with: begin) }) {
+            return true
+        }
+        return PEM.objects(in: content).contains { object in
+            object.label != PEM.certificateLabel && object.der.map { mayRevoke($0) } ?? false
+        }
+    }
+
+    /// Whether the beginning of DER is neither that of a certificate nor that of a master list.
+    private static func mayRevoke(_ bytes: [UInt8]) -> Bool {
+        if isMessage(bytes) {
+            let type = MasterList.contentType
+            let head = bytes.prefix(128)
+            return !head.indices.contains { head[$0...].starts(with: type) }
+        }
+        var outer = BERReader(bytes.prefix(8))
+        guard let start = outer.header()?.count else { return true }
+        var inner = BERReader(bytes.dropFirst(start).prefix(8))
+        guard let length = inner.header()?.count else { return true }
+        // The version of a certificate; lists have a number or an algorithm here.
+        return bytes.dropFirst(start + length).first != 0xA0
+    }
+
+    /// The country in the name of a file that an import has written; nil if it has none.
+    static func country(ofName name: String) -> String? {
+        let letters = Array(name.utf8.prefix(3))
+        guard letters.count == 3, letters[2] == UInt8(ascii: "-"),
+            letters[..<2].allSatisfy({ (0x41...0x5A).contains($0) })
+        else { return nil }
+        let country = String(decoding: letters[..<2], as: UTF8.self)
+        return country == "XX" ? nil : country
     }
 }

@@ -145,6 +145,7 @@ extension DocumentAnchors {
     ) -> Summary {
         var summary = Summary()
         var entries: [Entry] = []
+        forgetUnusable(in: Set(files.map(\.name)))
         for (name, content) in files where !Task.isCancelled {
             do throws(Malformed) {
                 let file = try DocumentAnchorFile(content)
@@ -152,9 +153,13 @@ extension DocumentAnchors {
                 if case .collection(let collection) = file, let fault = collection.firstFault {
                     summary.warnings.append("\(name): \(collection.malformed) malformed entries: \(fault)")
                 }
+                if case .collection(let collection) = file, let fault = collection.listFault {
+                    addUnusable(name, fault, countries: nil)
+                }
                 entries += Entry.all(of: name, file, [])
             } catch {
                 summary.warnings.append("\(name): \(error)")
+                addUnreadable(name, content, error)
             }
         }
         entries.removeAll { entry in
@@ -171,6 +176,12 @@ extension DocumentAnchors {
         func warn(_ warning: String) { if seen.insert(warning).inserted { summary.warnings.append(warning) } }
         for case (let place, .revocationList(let list)) in taken.map({ ($0.place, $0.file) }) where isUnusable(list) {
             warn("\(place): \(Self.unusable)")
+            addUnusable(
+                place,
+                Self.unusable,
+                countries: list.issuer.country.map { [$0] },
+                isRevocationList: true
+            )
         }
         // A directory may have the authorities of all countries, which count only if somebody has chosen them.
         for entry in entries where entry.isChosen || (entry.step != .link && entry.step != .root) {
@@ -184,7 +195,27 @@ extension DocumentAnchors {
                 try? addLink(certificate)
             }
             warn("\(entry.place): \(fault)")
+            noteDenial(entry, fault)
         }
         return summary
+    }
+
+    /// Notes a list that an authority may have signed, and that is damaged. One that somebody else has signed denies
+    /// nothing, and anybody may have sent what is in the export of a directory.
+    private mutating func noteDenial(_ entry: Entry, _ fault: Malformed) {
+        guard entry.isChosen, !Task.isCancelled else { return }
+        switch entry.file {
+        case .revocationList(let list) where fault == Self.wrongSignature:
+            addUnusable(
+                entry.place,
+                fault,
+                countries: list.issuer.country.map { [$0] },
+                isRevocationList: true
+            )
+        case .defectList(let list) where [Self.wrongSignature, Self.unreadableDefects].contains(fault):
+            let countries = Set(list.certificates.compactMap(\.subject.country))
+            addUnusable(entry.place, fault, countries: countries.isEmpty ? nil : countries)
+        case .certificate, .revocationList, .masterList, .defectList, .collection: return
+        }
     }
 }

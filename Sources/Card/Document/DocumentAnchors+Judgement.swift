@@ -80,7 +80,9 @@ extension DocumentAnchors {
             check.lacksDocumentType = Self.isOfHolder(type) && types.contains { Self.covers($0, "P") }
             guard check.lacksDocumentType else { return end(.failed, .wrongDocumentType) }
         }
+        check.unusableLists = unusableLists(about: authority, check.revocation).map(\.text)
         guard check.revocation == .good || !requiresRevocationList else { return end(.notDone, .noRevocationList) }
+        guard check.unusableLists.isEmpty else { return end(.notDone, .unusableList) }
         check.result = .passed
         return check
     }
@@ -101,8 +103,8 @@ extension DocumentAnchors {
         func rank(_ check: AuthorityCheck) -> Int {
             switch (check.result, check.reason) {
             case (.passed, _): 0
-            // Nothing is wrong, and the country of the document is not known.
-            case (.notDone, nil): 1
+            // Nothing is wrong, and the country of the document or what a list says is not known.
+            case (.notDone, nil), (.notDone, .unusableList): 1
             case (.failed, .unknownAuthority): 3
             case (.failed, _): 2
             case (.notDone, _), (.absent, _): 4

@@ -20,6 +20,20 @@ package struct DocumentAnchors: Sendable {
         let isUsable: Bool
     }
 
+    /// A revocation list or a defect list that is there and cannot be used: what it revokes is not known.
+    package struct UnusableList: Sendable, Equatable {
+        /// The file in which it is.
+        package let place: String
+        /// Why it cannot be used.
+        package let fault: Malformed
+        /// The countries that it may be about; nil: not known, so all.
+        fileprivate let countries: Set<String>?
+        /// Whether it is a revocation list: a current one takes its place.
+        fileprivate let isRevocationList: Bool
+
+        package var text: String { "\(place): \(fault)" }
+    }
+
     private var roles: [DocumentCertificate: Role] = [:]
     /// The authorities that the administrator has chosen, and those that one of them has certified. The others are known
     /// from a master list alone, and bring no further list.
@@ -33,6 +47,8 @@ package struct DocumentAnchors: Sendable {
     /// By the country of their signer.
     private var revocations: [String?: [Revocations]] = [:]
     private var defectLists: [String?: [DefectList]] = [:]
+    /// The lists that cannot be used. What they may be about is not called genuine.
+    package private(set) var unusableLists: [UnusableList] = []
     /// Whether a signer counts only if a current revocation list does not have it.
     package var requiresRevocationList = false
     /// The certificates of document signers, for files without certificates.
@@ -63,6 +79,7 @@ package struct DocumentAnchors: Sendable {
     package static let notChosen = Malformed(
         "another list has brought the authority of its signer, and nobody has chosen it"
     )
+    static let unreadableDefects = Malformed("the list of defects cannot be read")
     static let notValid = Malformed("its authority was not valid when it was made")
     /// About a list that is kept, because an older one must not count in its place.
     package static let unusable = Malformed("badged cannot use it, and no older list counts in its place")
@@ -179,9 +196,7 @@ package struct DocumentAnchors: Sendable {
     package mutating func addDefects(_ signed: SignedData, at time: Int) throws(Malformed) {
         guard let proofs = try? signed.proofs(of: .defectList) else { throw Self.wrongSignature }
         let signer = try requireTrust(in: proofs, of: .defectList, at: time)
-        guard let list = try? DefectList(content: signed.content) else {
-            throw Malformed("the list of defects cannot be read")
-        }
+        guard let list = try? DefectList(content: signed.content) else { throw Self.unreadableDefects }
         defectLists[signer.subject.country, default: []].append(list)
     }
 
@@ -206,6 +221,62 @@ package struct DocumentAnchors: Sendable {
             }
         }
         throw fault ?? Self.notTrusted
+    }
+
+    /// Takes a revocation list that was fetched from `place`, and notes one that cannot be used.
+    package mutating func add(_ list: RevocationList, from place: String) throws(Malformed) {
+        var fault: Malformed?
+        do throws(Malformed) {
+            try add(list)
+            if isUnusable(list) { fault = Self.unusable }
+        } catch {
+            fault = error
+        }
+        guard let fault else { return }
+        if [Self.unusable, Self.wrongSignature].contains(fault) {
+            addUnusable(place, fault, countries: list.issuer.country.map { [$0] }, isRevocationList: true)
+        }
+        throw fault
+    }
+
+    /// Notes a list that cannot be used.
+    mutating func addUnusable(
+        _ place: String,
+        _ fault: Malformed,
+        countries: Set<String>?,
+        isRevocationList: Bool = false
+    ) {
+        let list = UnusableList(
+            place: place,
+            fault: fault,
+            countries: countries,
+            isRevocationList: isRevocationList
+        )
+        if !unusableLists.contains(list) { unusableLists.append(list) }
+    }
+
+    /// Notes a file that cannot be read, if it may have a list. The name may say of which country.
+    /// - Parameters:
+    ///   - place: the name of the file, perhaps in a folder inside.
+    ///   - content: what is in it; nil if that is not known.
+    ///   - fault: why it cannot be read.
+    package mutating func addUnreadable(_ place: String, _ content: [UInt8]?, _ fault: Malformed) {
+        let name = place.split(separator: "/").last.map(String.init) ?? place
+        guard DocumentAnchorFile.mayRevoke(name, content) else { return }
+        addUnusable(place, fault, countries: DocumentAnchorFile.country(ofName: name).map { [$0] })
+    }
+
+    /// Forgets what was noted about files with these names, because they are read again.
+    mutating func forgetUnusable(in places: Set<String>) {
+        unusableLists.removeAll { places.contains($0.place) }
+    }
+
+    /// The lists that may be about what this authority has signed. `revocation`: what the other lists say about it.
+    func unusableLists(about authority: DocumentCertificate, _ revocation: Revocation) -> [UnusableList] {
+        unusableLists.filter { list in
+            guard list.countries?.contains(authority.subject.country ?? "") != false else { return false }
+            return !list.isRevocationList || revocation != .good
+        }
     }
 
     /// Takes certificates of document signers, for files without certificates. They are not trusted by this.

@@ -82,6 +82,8 @@ package struct AuthorityCheck: Sendable, Equatable {
         case signedInFuture
         /// The configuration wants a current revocation list, and there is none. The check is not done.
         case noRevocationList
+        /// A revocation list or a defect list that may name the signer cannot be used. The check is not done.
+        case unusableList
 
         /// For people who import a list.
         package var text: String {
@@ -100,6 +102,7 @@ package struct AuthorityCheck: Sendable, Equatable {
             case .defect: "its signer has defects"
             case .signedInFuture: "it says that it was signed in the future"
             case .noRevocationList: "no current revocation list says that its signer is good"
+            case .unusableList: "a revocation list or defect list that may name its signer cannot be used"
             }
         }
     }
@@ -116,6 +119,8 @@ package struct AuthorityCheck: Sendable, Equatable {
     package var revocation = DocumentAnchors.Revocation.unknown
     /// The object identifiers of the signer's defects, as contents.
     package var defects: [[UInt8]] = []
+    /// The lists that may name the signer and cannot be used, each with the reason.
+    package var unusableLists: [String] = []
     /// What to do next.
     package var advice: Phrase? {
         guard result == .notDone else { return nil }
@@ -125,6 +130,8 @@ package struct AuthorityCheck: Sendable, Equatable {
         case .signedInFuture: "check the date and time of this computer"
         case .noRevocationList:
             "import a current revocation list of the country: badgectl documents anchors import FILE.crl"
+        case .unusableList:
+            "import the revocation list or defect list again, and remove the file that cannot be used"
         default: nil
         }
     }

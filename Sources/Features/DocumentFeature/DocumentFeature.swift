@@ -109,6 +109,18 @@ import Text
             ]
         }
         facts.insert(.init("newest", DocumentTime.text(newest)), at: 1)
+        if let list = summary.unusableLists.first {
+            facts.append(.init("unusableLists", summary.unusableLists.count))
+            return [
+                HealthCheck(
+                    name,
+                    ok: false,
+                    cause: "the list \(list.place) cannot be used: \(list.fault.words)",
+                    advice: "import the list again, and remove this file: sudo badgectl documents anchors import FILE",
+                    facts: facts
+                )
+            ]
+        }
         let isOld = newest < time() - Self.maximumAge
         return [
             HealthCheck(

@@ -190,6 +190,7 @@ extension DocumentChecks {
             $0.member("until", authority.until.map(DocumentTime.text))
             $0.member("crl", authority.revocation.rawValue)
             if !authority.defects.isEmpty { $0.member("defects", authority.defects.map(OID.text)) }
+            if !authority.unusableLists.isEmpty { $0.member("unusableLists", authority.unusableLists) }
             $0.member("advice", authority.advice)
             if authority.lacksDocumentType { $0.member("lacksDocumentType", true) }
         }

@@ -53,8 +53,20 @@ import Text
 
     private func anchorChecks(_ summary: MdocAnchorSummary) -> [HealthCheck] {
         let name = "mdocAnchors"
-        let facts = [HealthCheck.Fact("authorities", summary.authorities), .init("folder", folder.path)]
-        guard summary.authorities == 0 else { return [HealthCheck(name, ok: true, facts: facts)] }
+        var facts = [HealthCheck.Fact("authorities", summary.authorities), .init("folder", folder.path)]
+        guard summary.authorities == 0 else {
+            guard let list = summary.unusableLists.first else { return [HealthCheck(name, ok: true, facts: facts)] }
+            facts.append(.init("unusableLists", summary.unusableLists.count))
+            return [
+                HealthCheck(
+                    name,
+                    ok: false,
+                    cause: "the list \(list.place) cannot be used: \(list.fault.words)",
+                    advice: "import the list again, and remove this file: sudo badgectl mdoc anchors import FILE",
+                    facts: facts
+                )
+            ]
+        }
         let isMissing = access(folder.path, F_OK) != 0
         if isMissing, folder.mayBeMissing { return [HealthCheck(name, ok: true, facts: facts)] }
         return [

@@ -121,8 +121,11 @@ extension MdocChecks {
             $0.member("authority", authority.authority)
             $0.member("until", authority.until.map(DocumentTime.text))
             $0.member("crl", authority.revocation.rawValue)
+            if !authority.unusableLists.isEmpty { $0.member("unusableLists", authority.unusableLists) }
             if authority.reason == .unknownAuthority {
                 $0.member("advice", Phrase("import the authority of the issuer: badgectl mdoc anchors import FILE"))
+            } else if authority.reason == .unusableList {
+                $0.member("advice", authority.advice)
             }
         }
         object.object("device") {

@@ -80,6 +80,7 @@ struct FileReading<Stamps: Equatable & Sendable>: Sendable {
 /// The attributes that change when a file is written or replaced.
 struct FileStamp: Equatable {
     let path: String
+    let isFolder: Bool
     private let inode: UInt64
     private let size: Int64
     /// When it was written, in seconds since 1970.
@@ -94,6 +95,7 @@ struct FileStamp: Equatable {
         var status = stat()
         guard stat(path, &status) == 0 else { return nil }
         self.path = path
+        isFolder = status.st_mode & S_IFMT == S_IFDIR
         inode = UInt64(status.st_ino)
         size = Int64(status.st_size)
         seconds = status.st_mtim.tv_sec

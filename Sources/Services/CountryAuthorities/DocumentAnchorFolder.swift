@@ -3,6 +3,7 @@ package import Document
 import Glibc
 import Host
 import Synchronization
+import Text
 
 /// What the folder with the authorities of documents has.
 package struct DocumentAnchorSummary: Sendable, Equatable {
@@ -17,6 +18,8 @@ package struct DocumentAnchorSummary: Sendable, Equatable {
     package var newest: Int?
     /// Why files or entries were ignored.
     package var warnings: [String] = []
+    /// The revocation lists and defect lists that cannot be used.
+    package var unusableLists: [DocumentAnchors.UnusableList] = []
 
     package init() {}
 }
@@ -95,13 +98,17 @@ package final class DocumentAnchorFolder: Sendable {
         anchors.requiresRevocationList = requiresRevocationList
         var files: [(name: String, content: [UInt8])] = []
         var warnings: [String] = []
+        func ignore(_ stamp: FileStamp, _ name: String, _ fault: Malformed) {
+            warnings.append("\(name): \(fault)")
+            if !stamp.isFolder { anchors.addUnreadable(name, nil, fault) }
+        }
         for stamp in stamps where !Task.isCancelled {
             let name = String(stamp.path.dropFirst(path.utf8.count + 1))
             switch PlainFile.readTrusted(stamp.path, limit: DocumentAnchorFile.maximumLength) {
             case .bytes(let content): files.append((name, content))
             case .missing: continue
-            case .tooLong: warnings.append("\(name): the file is too long")
-            case .failed(let reason): warnings.append("\(name): \(reason)")
+            case .tooLong: ignore(stamp, name, Malformed("the file is too long"))
+            case .failed(let reason): ignore(stamp, name, Malformed(reason))
             }
         }
         let added = anchors.addFiles(files, at: time)
@@ -112,6 +119,7 @@ package final class DocumentAnchorFolder: Sendable {
         summary.revocationLists = anchors.revocationListCount
         summary.lists = added.lists
         summary.newest = stamps.map(\.seconds).max()
+        summary.unusableLists = anchors.unusableLists
         summary.warnings = (warnings + added.warnings).map { "\(path)/\($0)" }
         return (anchors, State(reading: FileReading(stamps, at: time), summary: summary))
     }

@@ -24,6 +24,14 @@ package struct MdocAnchorSummary: Sendable, Equatable {
     package var warnings: [String] = []
     /// Why lists that were fetched do not count, by their address.
     package var refusals: [String: Malformed] = [:]
+    /// The lists of the folder that cannot be used.
+    package var unusableLists: [UnusableList] = []
+
+    /// A list that cannot be used.
+    package struct UnusableList: Sendable, Equatable {
+        package let place: String
+        package let fault: Malformed
+    }
 
     package init() {}
 }
@@ -53,6 +61,8 @@ package final class MdocAnchorFolder: Sendable {
     private let warn: @Sendable (String) -> Void
     private let state = Mutex(State())
 
+    /// How the names of status lists end that an import has written.
+    package static let statusListSuffix = ".cwt"
     /// The most folders for document types, and the most files of all folders.
     private static let maximumTypes = 64
     package static let maximumCount = 8192
@@ -148,24 +158,36 @@ package final class MdocAnchorFolder: Sendable {
         var statusLists: [(name: String, list: MdocStatusList)] = []
         var refusals: [String: Malformed] = [:]
         var warnings: [String] = []
+        var anchors = DocumentAnchors()
+        var unusableLists: [MdocAnchorSummary.UnusableList] = []
+        // A document that names such a list is not checked for revocation.
+        func ignoreStatusList(_ name: String, _ fault: Malformed) {
+            warnings.append("\(name): \(fault)")
+            unusableLists.append(.init(place: name, fault: fault))
+        }
+        func ignore(_ stamp: FileStamp, _ name: String, _ fault: Malformed) {
+            if name.hasSuffix(Self.statusListSuffix) { return ignoreStatusList(name, fault) }
+            warnings.append("\(name): \(fault)")
+            if !stamp.isFolder { anchors.addUnreadable(name, nil, fault) }
+        }
         for stamp in stamps.files where !Task.isCancelled {
             let name = String(stamp.path.dropFirst(path.utf8.count + 1))
             switch PlainFile.readTrusted(stamp.path, limit: DocumentAnchorFile.maximumLength) {
-            case .bytes(let content) where MdocStatusList.looksLike(content):
+            case .bytes(let content)
+            where MdocStatusList.looksLike(content) || name.hasSuffix(Self.statusListSuffix):
                 do throws(MdocProblem) {
                     statusLists.append((name, try MdocStatusList(content)))
                 } catch {
-                    warnings.append("\(name): \(error.text)")
+                    ignoreStatusList(name, Malformed(error.text))
                 }
             case .bytes(let content):
                 let parts = name.split(separator: "/")
                 groups[parts.count > 1 ? String(parts[0]) : nil, default: []].append((name, content))
             case .missing: continue
-            case .tooLong: warnings.append("\(name): the file is too long")
-            case .failed(let reason): warnings.append("\(name): \(reason)")
+            case .tooLong: ignore(stamp, name, Malformed("the file is too long"))
+            case .failed(let reason): ignore(stamp, name, Malformed(reason))
             }
         }
-        var anchors = DocumentAnchors()
         // The authorities of all folders come first, because a list may lie in any.
         for pass in 0..<2 {
             for (type, files) in groups where !Task.isCancelled {
@@ -179,8 +201,7 @@ package final class MdocAnchorFolder: Sendable {
                 switch try lists?.list(of: address)?.content {
                 case .documents(let list): ofServers.append((address, list))
                 case .certificates(let list):
-                    try anchors.add(list)
-                    if anchors.isUnusable(list) { throw DocumentAnchors.unusable }
+                    try anchors.add(list, from: PublishedList.shown(address))
                 case nil: continue
                 }
             } catch {
@@ -199,7 +220,7 @@ package final class MdocAnchorFolder: Sendable {
         for (name, list) in statusLists where !Task.isCancelled {
             // The authority of an imported list may be one that only documents name.
             guard let fault = fault(of: list), fault != DocumentAnchors.notTrusted else { continue }
-            warnings.append("\(name): \(fault.text)")
+            ignoreStatusList(name, fault)
         }
         for (address, list) in ofServers where !Task.isCancelled { refusals[address] = fault(of: list) }
         var authorities = MdocAuthorities(anchors: anchors)
@@ -211,6 +232,10 @@ package final class MdocAnchorFolder: Sendable {
         summary.revocationLists = anchors.revocationListCount
         summary.statusLists = statusLists.count + ofServers.count
         summary.refusals = refusals
+        for list in anchors.unusableLists { unusableLists.append(.init(place: list.place, fault: list.fault)) }
+        // What is told about the lists of servers is in the check of these lists.
+        let addresses = Set(refusals.keys.map(PublishedList.shown))
+        summary.unusableLists = unusableLists.filter { !addresses.contains($0.place) }.sorted { $0.place < $1.place }
         summary.docTypes = groups.keys.compactMap(\.self).sorted()
         summary.newest = stamps.files.map(\.seconds).max()
         summary.warnings =

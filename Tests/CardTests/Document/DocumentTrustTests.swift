@@ -181,6 +181,63 @@ struct DocumentTrustTests {
         #expect(list.contains([1, 2, 3, 4, 5, 6]) == (count == 10))
     }
 
+    /// What happens to a file before it comes into the folder.
+    enum Damage: Sendable {
+        case none, lastByte, isCut, isCutInPEM, isEmptied, isInDirectory
+
+        func apply(_ bytes: [UInt8]) -> [UInt8] {
+            let half = Array(bytes.prefix(bytes.count / 2))
+            switch self {
+            case .none: return bytes
+            case .lastByte: return Array(bytes.dropLast()) + bytes.suffix(1).map { $0 ^ 1 }
+            case .isCut: return half
+            case .isCutInPEM: return Array(PEM.revocationList.encode(half).utf8)
+            case .isEmptied: return []
+            case .isInDirectory:
+                let text = Base64.standard.encode(bytes)
+                return Array("dn: cn=x\ncertificateRevocationList;binary:: \(text)\n".utf8)
+            }
+        }
+    }
+
+    @Test(
+        "a list that cannot be used and may name the signer makes nothing genuine, and the check says why",
+        arguments: [
+            ("a.crl", "csca-2-wrong-signature.crl", .none, true), ("a.crl", "csca-2.crl", .isCut, true),
+            ("UT-1.crl", "csca-2.crl", .isCut, true), ("EW-1.crl", "csca-2.crl", .isCut, false),
+            ("XX-1.crl", "csca-2.crl", .isCut, true), ("a.bin", "csca-2.crl", .isCut, true),
+            ("a.bin", "csca-2.crl", .isEmptied, true), ("a.pem", "csca-2.crl", .isCutInPEM, true),
+            ("a.ldif", "csca-2-wrong-signature.crl", .isInDirectory, false), ("a.bin", "defects.bin", .lastByte, true),
+            ("a.bin", "defects.bin", .isCut, true), ("EW-1.defects", "defects.bin", .isCut, false),
+            ("a.cer", "csca-1-rsa.cer", .isCut, false), ("a.bin", "csca-1-rsa.cer", .isCut, false),
+            ("a.ml", "masterlist.ml", .isCut, false), ("a.bin", "masterlist.ml", .isCut, false),
+        ] as [(String, String, Damage, Bool)]
+    )
+    func unusableLists(place: String, name: String, damage: Damage, isRefused: Bool) throws {
+        let signer = SignedData.Claim(certificate: try catalogue.certificate("ds-p256"))
+        let authority = (name: "root.cer", content: try file("csca-2-brainpool.cer"))
+        let other = (name: place, content: damage.apply(try file(name)))
+        var anchors = DocumentAnchors()
+        let summary = anchors.addFiles([authority, other], at: time)
+        #expect(summary.warnings.count == 1)
+        let check = anchors.judge(signer, as: .securityObject, countries: ["UT"], at: time)
+        #expect(check.result == (isRefused ? .notDone : .passed))
+        #expect(check.reason == (isRefused ? .unusableList : nil))
+        #expect(check.unusableLists == (isRefused ? summary.warnings : []))
+        #expect((check.advice != nil) == isRefused)
+        #expect(check.revocation == .unknown)
+        // A current revocation list takes the place of another one of which it is known that it is one.
+        let current = (name: "current.crl", content: try file("csca-2.crl"))
+        var more = DocumentAnchors()
+        _ = more.addFiles([authority, other, current], at: time)
+        let next = more.judge(signer, as: .securityObject, countries: ["UT"], at: time)
+        #expect(next.revocation == .good)
+        #expect(next.result == (isRefused && damage != .none ? .notDone : .passed))
+        // The file is mended.
+        _ = anchors.addFiles([authority, (name: place, content: current.content)], at: time)
+        #expect(anchors.judge(signer, as: .securityObject, countries: ["UT"], at: time).result == .passed)
+    }
+
     @Test("a master list is taken from a signer whose authority is trusted")
     func masterList() throws {
         let list = try MasterList(try file("masterlist.ml"))

@@ -38,6 +38,24 @@ import Text
         withExtendedLifetime(server) {}
     }
 
+    @Test(
+        "a list that cannot be used is a fault",
+        arguments: [("broken.cwt", [0xD2, 0x84]), ("empty.cwt", []), ("UT-1.crl", [0x30])] as [(String, [UInt8])]
+    )
+    func unusableList(name: String, content: [UInt8]) async throws {
+        let file = try vectorFile("mdoc/authority-lists.json")
+        let certificate = try #require(file["authorities"]?.array?.first?.string.flatMap { Base64.standard.decode($0) })
+        let temporary = try TemporaryFolder()
+        try AnchorWriter(folder: temporary.path).write(["UT.cer": certificate, name: content])
+        let (server, client) = try await Self.client(of: MdocAnchorFolder(temporary.path, warn: { _ in }))
+        let health = await client.answer(to: #"{"cmd":"GET_HEALTH"}"#)
+        let check = health?["checks"]?.array?.first { $0["name"]?.string == "mdocAnchors" }
+        #expect(check?["ok"]?.bool == false)
+        #expect(check?["unusableLists"]?.int == 1)
+        #expect(check?["cause"]?.string?.contains(name) == true)
+        withExtendedLifetime(server) {}
+    }
+
     @Test("a missing folder is a fault, if it is not the default one", arguments: [true, false])
     func missing(mayBeMissing: Bool) async throws {
         let folder = MdocAnchorFolder("/nowhere/mdoc", mayBeMissing: mayBeMissing, warn: { _ in })

@@ -130,7 +130,7 @@ let zoneLines =
         let server: TestServer
         let client: TestClient
         let script = Script()
-        private let folder: TemporaryFolder
+        let folder: TemporaryFolder
 
         init(
             _ name: String,
@@ -926,6 +926,26 @@ let zoneLines =
         let document = await fixture.read()
         #expect(document?["verdict"] == .string("unverified"))
         #expect(document?["checks"]?["authority"]?["reason"] == .string("noRevocationList"))
+    }
+
+    @Test("a damaged list of the country keeps its documents from being genuine, and GET_HEALTH has the file")
+    func unusableList() async throws {
+        let fixture = try await Fixture("bac-aa-rsa")
+        try fixture.folder.write("UT-1.crl", [0x30, 0x03, 0x02])
+        let document = await fixture.read()
+        #expect(document?["verdict"] == .string("unverified"))
+        let authority = document?["checks"]?["authority"]
+        #expect(authority?["result"] == .string("notDone"))
+        #expect(authority?["reason"] == .string("unusableList"))
+        #expect(authority?["crl"] == .string("notDone"))
+        #expect(authority?["unusableLists"]?.array?.first?.string?.hasPrefix("UT-1.crl: ") == true)
+        #expect(authority?["advice"] != nil)
+        let health = await fixture.client.answer(to: #"{"cmd":"GET_HEALTH"}"#)
+        let check = health?["checks"]?.array?.first { $0["name"] == .string("documentAnchors") }
+        #expect(check?["ok"] == .bool(false))
+        #expect(check?["unusableLists"]?.int == 1)
+        #expect(check?["cause"]?.string?.contains("UT-1.crl") == true)
+        #expect(check?["advice"]?.string?.contains("import the list again") == true)
     }
 
     @Test("GET_DOCUMENT_ANCHORS tells what is trusted")

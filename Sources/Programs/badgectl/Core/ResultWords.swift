@@ -41,6 +41,7 @@ enum ResultWords {
         "notASigner": tr("not a signer"), "wrongCountry": tr("wrong country"),
         "wrongDocumentType": tr("wrong document type"), "defect": tr("defect"),
         "signedInFuture": tr("signed in future"), "noRevocationList": tr("no revocation list"),
+        "unusableList": tr("unusable list"),
         "disturbed": tr("disturbed"), "wrongKey": tr("wrong key"), "notBound": tr("not bound"),
         "suspended": tr("suspended"),
         "wrongEncryption": tr("wrong encryption"), "noCertificate": tr("no certificate"),

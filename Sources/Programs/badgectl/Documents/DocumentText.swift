@@ -30,7 +30,11 @@ enum DocumentText {
 
     private static func text(_ check: DocumentResult.Check) -> String {
         var parts = [ResultWords.text(check.result) + (check.reason.map { ": \(ResultWords.text($0))" } ?? "")]
-        for name in ["groups", "algorithm", "methods", "signer", "authority", "until", "crl", "defects", "findings"] {
+        let names = [
+            "groups", "algorithm", "methods", "signer", "authority", "until", "crl", "defects", "unusableLists",
+            "findings",
+        ]
+        for name in names {
             if let value = check.details[name] {
                 switch name {
                 case "crl": parts.append(tr("crl \(ResultWords.text(value))"))

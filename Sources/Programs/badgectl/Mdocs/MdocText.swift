@@ -46,7 +46,7 @@ enum MdocText {
 
     private static func text(_ check: DocumentResult.Check) -> String {
         var parts = [ResultWords.text(check.result) + (check.reason.map { ": \(ResultWords.text($0))" } ?? "")]
-        for name in ["algorithm", "method", "signer", "authority", "until", "findings"] {
+        for name in ["algorithm", "method", "signer", "authority", "until", "unusableLists", "findings"] {
             guard let value = check.details[name] else { continue }
             parts.append(["method", "findings"].contains(name) ? ResultWords.list(value) : value)
         }
