@@ -289,6 +289,45 @@ import Testing
         #expect(try FileContent.read(path, limit: 1024) == Array("new".utf8))
     }
 
+    @Test("a disk that is full leaves the old file, and nothing else", arguments: [true, false])
+    func fullDisk(isPersonal: Bool) throws {
+        let folder = try TemporaryFolder()
+        let path = "\(folder.path)/old"
+        try FileContent.write(Array("old".utf8), to: path)
+        let full: FileContent.Write = { bytes, file in
+            _ = Output.write(Array(bytes.prefix(1)), to: file)
+            errno = ENOSPC
+            return false
+        }
+        let error = #expect(throws: CommandFailure.self) {
+            if isPersonal {
+                try FileContent.writePersonal(Array("new".utf8), to: path, by: full)
+            } else {
+                try FileContent.write(Array("new".utf8), to: path, by: full)
+            }
+        }
+        #expect(error?.text.contains("No space left on device") == true)
+        #expect(try FileContent.read(path, limit: 1024) == Array("old".utf8))
+        #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path) == ["old"])
+    }
+
+    @Test("a file that is written again keeps its rights, and a link leads to its file")
+    func rewritten() throws {
+        let folder = try TemporaryFolder()
+        let path = "\(folder.path)/plot.svg"
+        try FileContent.write(Array("old".utf8), to: path)
+        chmod(path, 0o644)
+        try FileContent.write(Array("new".utf8), to: path)
+        var status = stat()
+        #expect(stat(path, &status) == 0 && status.st_mode & 0o777 == 0o644)
+        let link = "\(folder.path)/link"
+        symlink(path, link)
+        try FileContent.write(Array("by the link".utf8), to: link)
+        #expect(try FileContent.read(path, limit: 1024) == Array("by the link".utf8))
+        #expect(lstat(link, &status) == 0 && status.st_mode & S_IFMT == S_IFLNK)
+        #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path).sorted() == ["link", "plot.svg"])
+    }
+
     @Test("a pipe that nobody reads is refused at once")
     func pipe() throws {
         let folder = try TemporaryFolder()

@@ -67,13 +67,46 @@ enum FileContent {
         }
     }
 
+    /// Writes bytes to a file. Returns false, with errno, if the file does not take them all.
+    typealias Write = ([UInt8], Int32) -> Bool
+
     /// Writes data of a person to a file that nobody else may read. An old file is replaced, since others may read it.
-    static func writePersonal(_ bytes: [UInt8], to path: String) throws {
+    static func writePersonal(
+        _ bytes: [UInt8],
+        to path: String,
+        by write: Write = { Output.write($0, to: $1) }
+    ) throws {
         try checkPersonal(path)
-        if linkMode(path) == S_IFREG { unlink(path) }
-        let file = try create(path, flags: O_NOFOLLOW | O_EXCL)
-        defer { close(file) }
-        try append(bytes, file, path)
+        try replace(path, with: bytes, mode: 0o600, by: write)
+    }
+
+    /// Writes a new file in the same folder, and gives it the name when it is on the disk. Until then the old one stays.
+    private static func replace(_ path: String, with bytes: [UInt8], mode: mode_t, by write: Write) throws {
+        let name = ".badgectl-\(getpid())-\(UInt64.random(in: 0 ... .max))"
+        let draft = "\(folder(of: path))/\(name)"
+        let file = open(draft, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
+        guard file >= 0 else { throw cannotWrite(path) }
+        let isWritten = fchmod(file, mode) == 0 && write(bytes, file) && synchronize(file)
+        var code = errno
+        // Some file systems tell only now that the disk is full.
+        let isClosed = close(file) == 0
+        if isWritten, isClosed, rename(draft, path) == 0 { return synchronizeFolder(of: path) }
+        if isWritten { code = errno }
+        unlink(draft)
+        errno = code
+        throw cannotWrite(path)
+    }
+
+    /// Brings a file to the disk. Some file systems cannot.
+    private static func synchronize(_ file: Int32) -> Bool {
+        fsync(file) == 0 || errno == EINVAL || errno == ENOSYS
+    }
+
+    private static func synchronizeFolder(of path: String) {
+        let descriptor = open(folder(of: path), O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        guard descriptor >= 0 else { return }
+        fsync(descriptor)
+        close(descriptor)
     }
 
     private static func folder(of path: String) -> String {
@@ -98,11 +131,22 @@ enum FileContent {
         guard Output.write(bytes, to: file) else { throw cannotWrite(path) }
     }
 
-    /// Writes a file.
-    static func write(_ bytes: [UInt8], to path: String) throws {
+    /// Writes a file. A plain file of the user is replaced when the new one is on the disk. What else stands at the path,
+    /// such as a pipe, takes the bytes.
+    static func write(
+        _ bytes: [UInt8],
+        to path: String,
+        by write: Write = { Output.write($0, to: $1) }
+    ) throws {
+        var status = stat()
+        if lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG, status.st_nlink == 1,
+            status.st_uid == geteuid(), access(path, W_OK) == 0, access(folder(of: path), W_OK | X_OK) == 0
+        {
+            return try replace(path, with: bytes, mode: status.st_mode & 0o777, by: write)
+        }
         let file = try create(path)
         defer { close(file) }
-        try append(bytes, file, path)
+        guard write(bytes, file) else { throw cannotWrite(path) }
     }
 
     private static func cannotWrite(_ path: String, _ reason: String? = nil) -> CommandFailure {
