@@ -47,7 +47,7 @@ def replay(lines: Iterable[Mapping[str, Any]], restarts: bool = False) -> tuple[
             saved = json.dumps({host: consumer.save(host) for host in consumer.hosts})
             consumer = fleet.Consumer()
             for host, content in json.loads(saved).items():
-                consumer.restore(host, content)
+                news += consumer.restore(host, content)
             consumer.connected(line["at"])
     return consumer, news
 
@@ -413,6 +413,49 @@ class Rules(unittest.TestCase):
         voided = [one.kind for one in self.offline("s1") if isinstance(one, fleet.Document) and one.content is None]
         self.assertEqual(voided, ["health", "state"])
 
+    def test_what_was_saved_and_cannot_be_used_is_told_and_begins_anew(self) -> None:
+        self.online()
+        self.event(5)
+        self.event(8)
+        good = json.loads(json.dumps(self.consumer.save("door")))
+        ((epoch, numbers),) = good["streams"]["credential"].items()
+
+        def without(key: str) -> dict[str, Any]:
+            return {name: value for name, value in good.items() if name != key}
+
+        def with_numbers(**changes: Any) -> dict[str, Any]:
+            return {**good, "streams": {"credential": {epoch: {**numbers, **changes}}}}
+
+        wrong: list[Any] = [
+            *(None, [], 5, "", "{", b"\xff", json.dumps(good)[:-20], "[" * 100_000, {}, {**good, "host": "gate"}),
+            *(without(key) for key in good if key != "host"),
+            *({**good, key: value} for key in good for value in (5.5, [5], {"x": "y"})),
+            *(with_numbers(highest=value) for value in (-1, "8", True, 1 << 60)),
+            *(with_numbers(missing=value) for value in (None, [[1, 4]], [[6, 7, None], [1, 4, "before"]])),
+            *(with_numbers(missing=[value]) for value in ([6, 9, None], [0, 7, None], [7, 6, None], [6, 7, 5])),
+            *(with_numbers(reports=value) for value in (None, [[1]], [[1, 2, None, None, None]])),
+        ]
+        for saved in wrong:
+            with self.subTest(saved=str(saved)[:200]):
+                consumer = fleet.Consumer()
+                news = consumer.restore("door", saved)
+                self.assertEqual([(type(one), one.host) for one in news], [(fleet.Reset, "door")])
+                # Its history begins anew, and what is saved now is whole.
+                self.assertEqual(fleet.Consumer().restore("door", consumer.save("door")), [])
+                again = consumer.receive(f"{TOPIC}/credential", json.dumps({"epoch": epoch, "sequence": 5}))
+                self.assertEqual([type(one) for one in again], [fleet.Arrival])
+                # A consumer that knows the host loses nothing.
+                self.assertEqual([type(one) for one in self.consumer.restore("door", saved)], [fleet.Reset])
+                self.assertEqual(json.loads(json.dumps(self.consumer.save("door"))), good)
+        for form in (good, json.dumps(good), json.dumps(good).encode(), without("host")):
+            consumer = fleet.Consumer()
+            self.assertEqual(consumer.restore("door", form), [])
+            self.assertEqual(consumer.holes("door"), self.consumer.holes("door"))
+            self.assertEqual(consumer.receive(f"{TOPIC}/credential", json.dumps({"epoch": epoch, "sequence": 5})), [])
+        for name in ("", "a b", "x" * 65):
+            self.assertEqual([type(one) for one in self.consumer.restore(name, good)], [fleet.Malformed])
+        self.assertEqual(self.consumer.hosts, ["door"])
+
     def test_a_host_that_is_silent_expires(self) -> None:
         self.online()
         self.receive("health", {"session": "s1"})
@@ -529,7 +572,7 @@ class Rules(unittest.TestCase):
             self.consumer.receive(line["topic"], bytes(payload), now=0)
         saved = json.loads(json.dumps({host: self.consumer.save(host) for host in self.consumer.hosts}))
         for host, content in saved.items():
-            self.consumer.restore(host, content)
+            self.assertEqual(fleet.Consumer().restore(host, content), [])
 
     def test_a_hostile_host_does_not_fill_the_memory(self) -> None:
         for number in range(20_000):

@@ -48,8 +48,11 @@ class Log:
         # An event is acknowledged to the broker when it is on the disk.
         self.database.executescript("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;" + SCHEMA)
         self.consumer = fleet.Consumer()
-        for host, content in self.database.execute("SELECT host, content FROM progress"):
-            self.consumer.restore(host, json.loads(content))
+        for host, content in self.database.execute("SELECT host, content FROM progress").fetchall():
+            # What cannot be used is told, and replaced by a new beginning.
+            if news := self.consumer.restore(host, content):
+                self.store(news)
+                print(f"{host}: {news[0].text}", file=sys.stderr)
 
     def store(self, news):
         """Writes the news and where the consumer is, in one transaction."""
@@ -92,6 +95,8 @@ class Log:
                          json.dumps(one.content))
             case fleet.Clock():
                 self.run("INSERT OR REPLACE INTO clocks VALUES (?, ?, ?)", one.host, one.boot, one.offset)
+            case fleet.Reset():
+                self.run("INSERT OR REPLACE INTO faults VALUES (?, ?, ?, ?)", one.host, now, "", one.text)
             case fleet.Malformed():
                 self.run("INSERT OR REPLACE INTO faults VALUES (?, ?, ?, ?)", one.host, now, one.topic, one.text)
 

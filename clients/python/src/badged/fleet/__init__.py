@@ -16,7 +16,7 @@ badged, or a package beside the standard library.
 """
 
 from ._consumer import DOCUMENTS, STREAMS, Consumer
-from ._news import Arrival, Clock, Document, Hole, Loss, Malformed, News, Presence, Withdrawn
+from ._news import Arrival, Clock, Document, Hole, Loss, Malformed, News, Presence, Reset, Withdrawn
 
 __all__ = [
     "DOCUMENTS",
@@ -30,5 +30,6 @@ __all__ = [
     "Malformed",
     "News",
     "Presence",
+    "Reset",
     "Withdrawn",
 ]

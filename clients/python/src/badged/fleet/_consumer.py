@@ -9,11 +9,11 @@ import math
 import re
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple, NoReturn
 
-from ._news import Arrival, Clock, Document, Hole, Loss, Malformed, News, Presence, Withdrawn
-from ._numbers import Numbers, Range
+from ._news import Arrival, Clock, Document, Hole, Loss, Malformed, News, Presence, Reset, Withdrawn
+from ._numbers import Numbers, Range, is_number
 
 #: The kinds of messages that are events.
 STREAMS = ("credential", "opening")
@@ -63,6 +63,13 @@ class _Stream:
         self.numbers = numbers
         self.reports = deque((_Report(*one) for one in reports or []), maxlen=_MOST_REPORTS)
 
+    @classmethod
+    def restore(cls, saved: Mapping[str, Any]) -> _Stream:
+        reports = saved.get("reports")
+        if not isinstance(reports, list) or not all(_is_report(one) for one in reports):
+            raise ValueError("the reports of a stream are damaged")
+        return cls(Numbers.restore(saved), reports)
+
 
 class _Host:
     def __init__(self, name: str) -> None:
@@ -87,6 +94,7 @@ class _Host:
             for stream, epochs in self.streams.items()
         }
         return {
+            "host": self.name,
             "online": self.is_online,
             "reason": self.reason,
             "session": self.session,
@@ -97,19 +105,31 @@ class _Host:
             "streams": streams,
         }
 
-    def restore(self, saved: Mapping[str, Any]) -> None:
-        self.is_online = saved["online"]
-        self.reason = saved["reason"]
-        self.session = saved["session"]
-        self.ended.extend(saved["ended"])
-        self.heartbeat = saved["heartbeat"]
+    @classmethod
+    def restore(cls, name: str, saved: object) -> _Host:
+        """Raises ValueError if it is not what `save` has returned for this host."""
+        saved = _object(saved, "the whole")
+        # Older versions have saved no name.
+        if saved.get("host", name) != name:
+            raise ValueError("it is that of another host")
+        host = cls(name)
+        host.is_online = _member(saved, "online", lambda value: value is None or isinstance(value, bool))
+        host.reason = _member(saved, "reason", _is_text_or_none)
+        host.session = _member(saved, "session", _is_text_or_none)
+        host.ended.extend(_member(saved, "ended", _is_texts))
+        host.heartbeat = _member(saved, "heartbeat", lambda value: is_number(value) and value > 0)
         # Their content comes again.
-        self.documents = {kind: {} for kind in saved["documents"]}
-        self.clocks = dict(saved["clocks"])
-        self.streams = {
-            stream: {epoch: _Stream(Numbers.restore(one), one["reports"]) for epoch, one in epochs.items()}
-            for stream, epochs in saved["streams"].items()
-        }
+        host.documents = {kind: {} for kind in _member(saved, "documents", _is_texts) if kind in DOCUMENTS}
+        host.clocks = dict(_object(saved.get("clocks"), "clocks"))
+        if not all(type(offset) is int for offset in host.clocks.values()):
+            raise ValueError("clocks are damaged")
+        for stream, epochs in _object(saved.get("streams"), "streams").items():
+            if stream not in STREAMS:
+                raise ValueError("a stream is not known")
+            host.streams[stream] = {
+                epoch: _Stream.restore(_object(one, "an epoch")) for epoch, one in _object(epochs, "epochs").items()
+            }
+        return host
 
 
 class Consumer:
@@ -429,10 +449,21 @@ class Consumer:
         """What must be kept of a host to go on after a restart, for `json.dumps`. Store it together with the news."""
         return self._hosts[host].save()
 
-    def restore(self, host: str, saved: Mapping[str, Any]) -> None:
-        """Goes on with what `save` has returned. Call `connected` when the connection to the broker is up."""
-        self._hosts[host] = _Host(host)
-        self._hosts[host].restore(saved)
+    def restore(self, host: str, saved: Mapping[str, Any] | str | bytes) -> list[News]:
+        """Goes on with what `save` has returned, or with its JSON. Call `connected` when the broker is connected.
+
+        What is damaged or of another host raises nothing: it is a `Reset`, and the history of the host begins anew, or
+        goes on if this consumer has heard of the host. Store the news as those of `receive`.
+        """
+        if not isinstance(host, str) or not _HOST.fullmatch(host):
+            return [Malformed(host="", topic="", text="what was saved is of a name that no host can have")]
+        try:
+            content = json.loads(saved) if isinstance(saved, str | bytes) else saved
+            self._hosts[host] = _Host.restore(host, content)
+        except (ValueError, RecursionError) as error:
+            self._host(host)
+            return [Reset(host=host, text=f"what was saved cannot be used: {error}")]
+        return []
 
     def _host(self, name: str) -> _Host:
         if name not in self._hosts:
@@ -456,6 +487,40 @@ def _changes(host: str, stream: str, epoch: str, before: set[Range], numbers: Nu
 
 def _hole(host: str, stream: str, epoch: str, one: Range) -> Hole:
     return Hole(host=host, stream=stream, epoch=epoch, first=one.first, last=one.last, reason=one.reason)
+
+
+# MARK: What was saved
+
+
+def _object(value: object, name: str) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
+        raise ValueError(f"{name} is no object")
+    return value
+
+
+def _member(saved: Mapping[str, Any], key: str, is_right: Callable[[Any], bool]) -> Any:
+    if key not in saved or not is_right(saved[key]):
+        raise ValueError(f"{key} is damaged")
+    return saved[key]
+
+
+def _is_text_or_none(value: object) -> bool:
+    return value is None or isinstance(value, str)
+
+
+def _is_texts(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(one, str) for one in value)
+
+
+def _is_report(value: object) -> bool:
+    """Whether it is what `_Report` has: sequence and reason, and three numbers that may be missing."""
+    return (
+        isinstance(value, list | tuple)
+        and len(value) == 5
+        and is_number(value[0])
+        and isinstance(value[1], str)
+        and all(one is None or is_number(one) for one in value[2:])
+    )
 
 
 # MARK: Foreign bytes

@@ -100,6 +100,14 @@ class Clock(News):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
+class Reset(News):
+    """What was saved of a host cannot be used, and its history begins anew: events may come once more, and holes that
+    were reported before stay open."""
+
+    text: str
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Malformed(News):
     """A message that does not follow docs/fleet.md. It has changed nothing. `host` is empty if the topic has none."""
 

@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import bisect
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple, TypeGuard
 
 #: The reason of numbers that are older than the first message of this consumer: they are no hole.
 BEFORE = "before"
@@ -74,8 +75,27 @@ class Numbers:
         return {"highest": self.highest, "missing": [list(one) for one in self.missing]}
 
     @classmethod
-    def restore(cls, saved: dict[str, Any]) -> Numbers:
-        return cls(saved["highest"], [Range(*one) for one in saved["missing"]])
+    def restore(cls, saved: Mapping[str, Any]) -> Numbers:
+        """Goes on with what `save` has returned. Raises ValueError if it is not of that form."""
+        highest, missing = saved.get("highest"), saved.get("missing")
+        if not is_number(highest) or not isinstance(missing, list):
+            raise ValueError("the numbers of a stream are damaged")
+        ranges: list[Range] = []
+        for one in missing:
+            if not isinstance(one, list) or len(one) != 3 or not is_number(one[0]) or not is_number(one[1]):
+                raise ValueError("a hole is damaged")
+            ranges.append(Range(*one))
+        ends = [0, *(one.last for one in ranges)]
+        if not all(end < one.first <= one.last <= highest for end, one in zip(ends, ranges, strict=False)):
+            raise ValueError("the holes of a stream contradict each other")
+        if not all(one.reason is None or isinstance(one.reason, str) for one in ranges):
+            raise ValueError("the reason of a hole is no text")
+        return cls(highest, ranges)
+
+
+def is_number(value: object) -> TypeGuard[int]:
+    """Whether a value is an integer from 0 to 2^53."""
+    return type(value) is int and 0 <= value <= 1 << 53
 
 
 def _cut(one: Range, first: int, last: int) -> list[Range]:
