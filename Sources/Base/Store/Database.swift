@@ -23,6 +23,11 @@ package final class Database {
     /// Opens a database that this process uses alone. Each commit is on the disk when it returns.
     package init(path: String, journal: Journal = .rollback) throws(Failure) {
         self.path = path
+        // SQLite waits for the other end of a FIFO that has the name of one of these files.
+        for name in [path, "\(path)-journal", "\(path)-wal"] where !PrivateFile.isPlainOrMissing(name) {
+            let reason: Phrase = "it is not a plain file"
+            throw .storeUnavailable("cannot use \(name): \(reason)")
+        }
         var handle: OpaquePointer?
         let flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_NOFOLLOW
         let code = sqlite3_open_v2(path, &handle, flags, nil)

@@ -64,10 +64,14 @@ package struct StatusFile {
 
     private func replace(_ bytes: [UInt8]) {
         let new = path + ".new"
-        let descriptor = open(new, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0o640)
-        guard descriptor >= 0 else { return }
-        let count = Glibc.write(descriptor, bytes, bytes.count)
-        close(descriptor)
+        // With O_NONBLOCK nothing waits for the other end of a FIFO.
+        let flags = O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK
+        let descriptor = open(new, flags, 0o640)
+        var state = stat()
+        let isPlain = descriptor >= 0 && fstat(descriptor, &state) == 0 && state.st_mode & S_IFMT == S_IFREG
+        let count = isPlain ? Glibc.write(descriptor, bytes, bytes.count) : -1
+        if descriptor >= 0 { close(descriptor) }
+        // What is there and is no plain file makes room for the next draft.
         if count == bytes.count { rename(new, path) } else { unlink(new) }
     }
 
@@ -117,8 +121,11 @@ package struct StatusFile {
     /// confined.
     /// - Throws: `StartError` if another program has it, or if the folder cannot be written.
     package mutating func hold() throws(StartError) {
-        guard case .file(let descriptor) = PlainFile.open(lockPath, flags: O_RDWR | O_CREAT) else {
-            throw StartError("cannot write to the folder of \(lockPath): \(errorText())", hint: Self.hint)
+        let descriptor: Int32
+        switch PlainFile.open(lockPath, flags: O_RDWR | O_CREAT | O_NOFOLLOW) {
+        case .file(let opened): descriptor = opened
+        case .missing: throw StartError("there is no folder for \(lockPath)", hint: Self.hint)
+        case .failed(let reason): throw StartError("cannot use \(lockPath): \(reason)", hint: Self.hint)
         }
         var lock = Self.lock
         guard fcntl(descriptor, F_SETLK, &lock) == 0 else {
@@ -129,9 +136,11 @@ package struct StatusFile {
             questions = open(questionPath, O_RDWR | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW)
         }
         guard let metricsPath else { return }
-        metricsDescriptor = open(metricsPath, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0o644)
+        let flags = O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW
+        guard case .file(let metrics) = PlainFile.open(metricsPath, flags: flags) else { return }
+        metricsDescriptor = metrics
         // The files of the service are its own, but for this one.
-        if metricsDescriptor >= 0 { fchmod(metricsDescriptor, 0o644) }
+        fchmod(metrics, 0o644)
     }
 
     /// Whether a program has the lock.
@@ -143,7 +152,7 @@ package struct StatusFile {
                 hint: "run this as root or as user badged-mqtt"
             )
         }
-        switch PlainFile.open(lockPath) {
+        switch PlainFile.open(lockPath, flags: O_RDONLY | O_NOFOLLOW) {
         case .file(let descriptor):
             defer { close(descriptor) }
             var lock = Self.lock

@@ -185,6 +185,21 @@ struct StoreTests {
         }
     }
 
+    @Test("a FIFO or a folder in place of the journal is refused, and nothing waits for it", arguments: [true, false])
+    func strangeJournal(isFIFO: Bool) throws {
+        do { _ = try Store(folder: folder.path) }
+        for suffix in ["-journal", "-wal"] {
+            let path = folder.database + suffix
+            unlink(path)
+            #expect((isFIFO ? mkfifo(path, 0o600) : mkdir(path, 0o700)) == 0)
+            #expect(throws: Failure.storeUnavailable("cannot use \(path): it is not a plain file")) {
+                _ = try Store(folder: folder.path)
+            }
+            #expect(remove(path) == 0)
+        }
+        _ = try Store(folder: folder.path)
+    }
+
     @Test("names are found by their beginning")
     func prefix() async throws {
         let store = try Store(folder: folder.path)

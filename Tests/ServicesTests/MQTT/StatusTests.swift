@@ -69,6 +69,38 @@ struct StatusTests {
         #expect(error?.message.contains("status.lock") == true)
     }
 
+    @Test("a FIFO, a folder or a link in place of the lock is refused with its reason, and nothing waits")
+    func strangeLock() throws {
+        for kind in ["FIFO", "folder", "link"] {
+            let folder = try TemporaryFolder()
+            let path = folder.path + "/status.lock"
+            switch kind {
+            case "FIFO": #expect(mkfifo(path, 0o600) == 0)
+            case "folder": #expect(mkdir(path, 0o700) == 0)
+            default: #expect(symlink(try folder.write("other", [UInt8]()), path) == 0)
+            }
+            var status = StatusFile(Self.settings(folder)) { _ in nil }
+            #expect(throws: StartError.self) { try status.isHeld() }
+            let error = #expect(throws: StartError.self) { try status.hold() }
+            let reason = kind == "link" ? errorText(ELOOP) : "it is not a plain file"
+            #expect(error?.message == "cannot use \(path): \(reason)")
+        }
+    }
+
+    @Test("a FIFO in place of the draft or of the metrics does not hold the program, and the next draft is written")
+    func strangeDraft() throws {
+        let folder = try TemporaryFolder()
+        let path = folder.path
+        var status = StatusFile(Self.settings(folder)) { name in name == "RUNTIME_DIRECTORY" ? path : nil }
+        #expect(mkfifo(folder.path + "/metrics.json", 0o600) == 0)
+        try status.hold()
+        #expect(mkfifo(folder.path + "/status.json.new", 0o600) == 0)
+        status.write([.init("connected", .bool(true))], at: 0, isLast: true)
+        #expect(status.read() == nil)
+        status.write([.init("connected", .bool(false))], at: 0, isLast: true)
+        #expect(status.read()?["connected"] == .bool(false))
+    }
+
     @Test("without a program nobody answers, and nothing waits")
     func nobody() throws {
         let folder = try TemporaryFolder()
