@@ -55,8 +55,8 @@ enum PrivateFile {
         }
     }
 
-    /// Whether there is a plain file at a path, or nothing. The file is not opened: to close it would drop the locks that
-    /// this process has on it. fcntl_locking(2)
+    /// Whether there is a plain file at a path, or nothing. The file is not opened: to close it would drop the locks
+    /// that this process has on it. fcntl_locking(2)
     static func isPlainOrMissing(_ path: String) -> Bool {
         var state = stat()
         return lstat(path, &state) != 0 || state.st_mode & S_IFMT == S_IFREG

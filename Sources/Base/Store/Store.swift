@@ -55,7 +55,7 @@ package actor Store {
             // An administrator may give a credential before there is a store; the other keys are made with it.
             let mayBeFirst = found.source == .credential
             guard version != 0 || mayBeFirst else { throw .storeEmpty(path, key: found.path) }
-            if version > 0, try !Self.opens(database, found.key) { throw .storeWrongKey(found.path) }
+            if version > 0, try !Self.opens(database, found.key) { throw .storeUnopened(found.path) }
         } else {
             guard version <= 0 else { throw .storeKeyMissing(places.names) }
             // A key without this mark belongs to a store that was there before.
@@ -104,7 +104,7 @@ package actor Store {
         try database.run("PRAGMA user_version = \(version)")
     }
 
-    /// Whether the key opens the value that was sealed when the store was made.
+    /// Whether the key opens the value that was sealed when the store was made. If not, either of both may be wrong.
     private static func opens(_ database: Database, _ key: borrowing Secret) throws(Failure) -> Bool {
         do throws(Failure) {
             return try StoreTransaction(database, key.clone()).read(checkSpace, checkName) != nil

@@ -11,7 +11,8 @@ extension Failure.Code {
     package static let storeExposed = Self("StoreExposed")
     /// There are values, but their key is missing.
     package static let storeKeyMissing = Self("StoreKeyMissing")
-    /// The key is not the one with which the values were sealed, or has a wrong length.
+    /// The key is not the one with which the values were sealed, or has a wrong length, or the value that checks it is
+    /// damaged.
     package static let storeWrongKey = Self("StoreWrongKey")
     /// A later version of badged has written the store.
     package static let storeNewer = Self("StoreNewer")
@@ -72,6 +73,15 @@ extension Failure {
             .storeWrongKey,
             "the key \(path) does not open the store",
             advice: "restore the right key, or remove the store"
+        )
+    }
+
+    /// The key has the right form, and does not open the value that was sealed when the store was made.
+    package static func storeUnopened(_ path: String) -> Failure {
+        Failure(
+            .storeWrongKey,
+            "the key \(path) does not open the store: it is another key, or the record that checks it is damaged",
+            advice: "restore the right key, or the store from a backup; otherwise remove the store"
         )
     }
 

@@ -242,7 +242,7 @@ struct StoreTests {
             try folder.writeKey(bytes)
         }
         try replaceKey(right.reversed())
-        #expect(throws: Failure.storeWrongKey(folder.key)) { _ = try Store(folder: folder.path) }
+        #expect(throws: Failure.storeUnopened(folder.key)) { _ = try Store(folder: folder.path) }
         try replaceKey(Array(right.dropLast()))
         #expect(throws: Failure.storeWrongKey(folder.key)) { _ = try Store(folder: folder.path) }
         try replaceKey(right + [0])
@@ -254,6 +254,17 @@ struct StoreTests {
         try folder.writeKey(right)
         let store = try Store(folder: folder.path)
         #expect(bytes(try await store.value("a", in: cards)) == Array("value".utf8))
+    }
+
+    @Test("if the record that checks the key is damaged or missing, nobody says that the key is wrong")
+    func damagedCheck() throws {
+        do { _ = try Store(folder: folder.path) }
+        for statement in ["UPDATE entry SET sealed = zeroblob(29)", "DELETE FROM entry"] {
+            try change(statement + " WHERE name = 'check'")
+            let error = #expect(throws: Failure.self) { _ = try Store(folder: folder.path) }
+            #expect(error?.code == .storeWrongKey)
+            #expect(error?.text.description.contains("or the record that checks it is damaged") == true)
+        }
     }
 
     @Test("the key of a systemd credential comes before the key file")
