@@ -7,13 +7,15 @@ package enum ConfiguredPath {
     // MARK: Files
 
     /// Why a file is not read. `reason` is that of `PlainFile`; nil: there is no file. `hint` is the remedy where the file
-    /// has to be changed, and not its path.
+    /// has to be changed, and not its path. `mayPass` is that of `PlainFile`.
     package static func refusal(
         _ path: String,
         _ reason: String?,
         of setting: String,
-        hint: Phrase? = nil
+        hint: Phrase? = nil,
+        mayPass: Bool = false
     ) -> StartError {
+        if let reason, mayPass { return .disturbed(path, reason, of: setting) }
         let correct = Phrase("correct \(setting)")
         guard let reason else {
             let words =
@@ -36,7 +38,7 @@ package enum ConfiguredPath {
         switch PlainFile.open(path) {
         case .file(let descriptor): close(descriptor)
         case .missing: throw refusal(path, nil, of: setting)
-        case .failed(let reason): throw refusal(path, reason, of: setting)
+        case .failed(let reason): throw refusal(path, reason, of: setting, mayPass: PlainFile.mayPass())
         }
     }
 

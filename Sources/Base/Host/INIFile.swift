@@ -69,6 +69,7 @@ package struct INIFile: Sendable {
         switch PlainFile.open(path) {
         case .file(let opened): descriptor = opened
         case .missing: return nil
+        case .failed(let reason) where PlainFile.mayPass(): throw .disturbed(path, reason)
         case .failed(let reason):
             throw .inConfiguration(
                 "cannot read \(path): \(reason)",
@@ -80,6 +81,7 @@ package struct INIFile: Sendable {
         switch PlainFile.read(descriptor, limit: largest) {
         case .bytes(let bytes): return bytes
         case .missing: return nil
+        case .failed(let reason) where PlainFile.mayPass(): throw .disturbed(path, reason)
         case .failed(let reason):
             throw .inConfiguration("cannot read \(path): \(reason)", hint: "check the disk")
         case .tooLong:
@@ -113,6 +115,22 @@ extension StartError {
         error.phrases = Phrases(message: message, hint: hint)
         return error
     }
+
+    /// Makes an error for a file that cannot be read now, though nothing is wrong with the configuration: exit code 1,
+    /// with which the unit starts the program again.
+    package static func disturbed(_ path: String, _ reason: String, of setting: String? = nil) -> StartError {
+        var error = inConfiguration(
+            saying: Phrase("cannot read \(path): \(Phrase(stringLiteral: reason))"),
+            of: setting,
+            hint: Phrase("check the disk, the memory and the limit of open files, then start again")
+        )
+        error.exitCode = 1
+        error.mayPass = true
+        return error
+    }
+
+    /// The exit status for the faults of a configuration: 78, unless all of them may pass.
+    package static func exitCode(of errors: [StartError]) -> Int32 { errors.allSatisfy(\.mayPass) ? 1 : 78 }
 
     /// Refuses a line with a key above the first section.
     package static func beforeSections(_ key: String, _ place: String, _ page: String) -> StartError {

@@ -10,8 +10,14 @@ package enum PlainFile {
         /// The descriptor of a plain file, closed on exec.
         case file(Int32)
         case missing
-        /// The reason in words. Anything else than a plain file is refused.
+        /// The reason in words; `errno` has its number. Anything else than a plain file is refused.
         case failed(String)
+    }
+
+    /// Whether the cause of a `.failed` may pass without a change by a person: a fault of the disk, or a lack of memory
+    /// or descriptors. Call it before anything else that sets `errno`.
+    package static func mayPass(_ code: Int32 = errno) -> Bool {
+        [EIO, EAGAIN, EINTR, ENOMEM, EMFILE, ENFILE, ENOBUFS, ESTALE, ETIMEDOUT, EREMOTEIO].contains(code)
     }
 
     /// Opens a plain file. Never waits for the other end of a FIFO, or for a device.
@@ -57,6 +63,7 @@ package enum PlainFile {
         case missing
         /// The file has more bytes than were asked for.
         case tooLong
+        /// As in `Opened`.
         case failed(String)
     }
 
@@ -78,6 +85,7 @@ package enum PlainFile {
             defer { close(descriptor) }
             var status = stat()
             guard fstat(descriptor, &status) == 0, !isExposed(rooted(status)) else {
+                errno = EPERM
                 return .failed("other users can change it: chown root and chmod go-w make it usable")
             }
             return read(descriptor, limit: limit)
@@ -110,7 +118,10 @@ package enum PlainFile {
         return .bytes(bytes)
     }
 
-    private static let notPlain = Opened.failed("it is not a plain file")
+    private static var notPlain: Opened {
+        errno = EINVAL
+        return .failed("it is not a plain file")
+    }
 
     /// Refuses a path of the configuration that is no plain file, or that other users can change.
     package static func check(_ path: String, of setting: String) throws(StartError) {
@@ -119,7 +130,7 @@ package enum PlainFile {
             defer { close(descriptor) }
             try check(descriptor, path)
         case .missing: throw ConfiguredPath.refusal(path, nil, of: setting)
-        case .failed(let reason): throw ConfiguredPath.refusal(path, reason, of: setting)
+        case .failed(let reason): throw ConfiguredPath.refusal(path, reason, of: setting, mayPass: mayPass())
         }
     }
 

@@ -42,7 +42,7 @@ import Vault
             if case .check = action { notes = configuration.tryFiles(&errors) }
             guard errors.isEmpty else {
                 for error in errors { Log.report(error) }
-                exit(78)
+                exit(StartError.exitCode(of: errors))
             }
             switch action {
             case .run: try run(configuration, path)

@@ -34,7 +34,7 @@ import Text
             if isCheck { checkFiles(configuration, &errors) }
             guard errors.isEmpty else {
                 for error in errors { Log.report(error) }
-                exit(78)
+                exit(StartError.exitCode(of: errors))
             }
             if isCheck { return print("\(path) is right") }
             if let forgotten {

@@ -66,7 +66,8 @@ extension DeviceRequest.Identity {
         case .bytes: throw .inConfiguration("\(setting): \(path) is empty", hint: "see badged.conf(5)")
         case .missing: throw ConfiguredPath.refusal(path, nil, of: setting)
         case .tooLong: throw .inConfiguration("\(path) is too long", hint: "correct \(setting)")
-        case .failed(let reason): throw ConfiguredPath.refusal(path, reason, of: setting)
+        case .failed(let reason):
+            throw ConfiguredPath.refusal(path, reason, of: setting, mayPass: PlainFile.mayPass())
         }
     }
 }

@@ -193,7 +193,9 @@ package struct MQTTConfiguration: Sendable, Equatable {
             case .bytes: break
             case .missing: errors.append(ConfiguredPath.refusal(path, nil, of: setting))
             case .tooLong: errors.append(ConfiguredPath.refusal(path, "it is longer than 10 MB", of: setting))
-            case .failed(let reason): errors.append(ConfiguredPath.refusal(path, reason, of: setting))
+            case .failed(let reason):
+                let mayPass = PlainFile.mayPass()
+                errors.append(ConfiguredPath.refusal(path, reason, of: setting, mayPass: mayPass))
             }
         }
     }

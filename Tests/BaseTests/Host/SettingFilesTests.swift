@@ -54,6 +54,29 @@ struct SettingFilesTests {
         #expect(throws: Never.self) { _ = try SecretFile.read(path, limit: 6, setting: "[credentials] site_key") }
     }
 
+    @Test("a file that cannot be read now is no fault of the configuration, so a unit starts the program again")
+    func disturbed() {
+        // The kernel answers EIO for the address 0.
+        let path = "/proc/self/mem"
+        let errors = [
+            #expect(throws: StartError.self) {
+                _ = try SecretFile.read(path, limit: 6, setting: "[credentials] site_key")
+            },
+            #expect(throws: StartError.self) { _ = try INIFile.contents(of: path) },
+        ]
+        for error in errors {
+            #expect(error?.exitCode == 1 && error?.mayPass == true, "\(String(describing: error))")
+            #expect(error?.message == "cannot read \(path): \(errorText(EIO))")
+        }
+        let lasting = #expect(throws: StartError.self) {
+            _ = try SecretFile.read("/proc/self", limit: 6, setting: "[credentials] site_key")
+        }
+        #expect(lasting?.exitCode == 78)
+        let found = errors.compactMap(\.self)
+        #expect(StartError.exitCode(of: found) == 1)
+        #expect(StartError.exitCode(of: found + [lasting].compactMap(\.self)) == 78)
+    }
+
     @Test("later files replace lines of earlier ones, lists too; an empty value is the default; rules add up by name")
     func order() throws {
         let files = try Files()

@@ -141,12 +141,14 @@ package struct Configuration: Sendable, Equatable {
     /// Reads the file of `[virtual] cvca`; nil without that line. The virtual cards check its content.
     package func readVirtualTrustPoint() throws(StartError) -> [UInt8]? {
         guard let path = virtualTrustPoint else { return nil }
-        func refusal(_ reason: String?) -> StartError { ConfiguredPath.refusal(path, reason, of: "[virtual] cvca") }
+        func refusal(_ reason: String?, mayPass: Bool = false) -> StartError {
+            ConfiguredPath.refusal(path, reason, of: "[virtual] cvca", mayPass: mayPass)
+        }
         switch PlainFile.read(path, limit: 1 << 18) {
         case .bytes(let bytes): return bytes
         case .missing: throw refusal(nil)
         case .tooLong: throw refusal("it is longer than 256 KiB")
-        case .failed(let reason): throw refusal(reason)
+        case .failed(let reason): throw refusal(reason, mayPass: PlainFile.mayPass())
         }
     }
 

@@ -81,7 +81,8 @@ package final class TLSSettings {
         case .bytes(let bytes): return bytes
         case .missing: throw ConfiguredPath.refusal(path, nil, of: "[broker] \(key)")
         case .tooLong: throw refusal("\(path) is too long", key)
-        case .failed(let reason): throw ConfiguredPath.refusal(path, reason, of: "[broker] \(key)")
+        case .failed(let reason):
+            throw ConfiguredPath.refusal(path, reason, of: "[broker] \(key)", mayPass: PlainFile.mayPass())
         }
     }
 
