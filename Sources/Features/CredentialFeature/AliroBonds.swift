@@ -13,11 +13,13 @@ import Text
     private let store: StateStore
     /// The newest is the last.
     private var bonds: [AliroBond] = []
-    private var loading: Task<Void, Never>?
+    /// Reads the bonds. After a failure the next tap tries again.
+    private var loading: Task<Bool, Never>?
     /// The last change of the store.
     private var writing: Task<Void, Never>?
-    /// The start of the names of bonds. A bond is valid only for one key and one identifier of the readers.
-    private let prefix: String
+    /// The start of the names of bonds. A bond is valid only for one key and one identifier of the readers. nil: it
+    /// cannot be computed, so the store is left alone.
+    private let prefix: String?
 
     private nonisolated static let space = StoreSpace("aliro bonds")
     /// A tap tries all of them, which takes milliseconds.
@@ -29,16 +31,21 @@ import Text
         AliroBond($0) != nil
     }
 
-    nonisolated init(_ store: StateStore, _ site: AliroSite) {
+    nonisolated convenience init(_ store: StateStore, _ site: AliroSite) {
+        self.init(store, prefix: Self.hash(site.publicKey.uncompressed + site.identifier).map { $0 + "-" })
+    }
+
+    nonisolated init(_ store: StateStore, prefix: String?) {
         self.store = store
-        prefix = Self.hash(site.publicKey.uncompressed + site.identifier) + "-"
+        self.prefix = prefix
     }
 
     /// Returns the bonds, which are read from the store before the first tap.
     func known() async -> [AliroBond] {
         let loading = self.loading ?? Task { @Loop in await self.load() }
         self.loading = loading
-        await loading.value
+        let isLoaded = await loading.value
+        if !isLoaded, self.loading == loading { self.loading = nil }
         return bonds
     }
 
@@ -55,7 +62,10 @@ import Text
 
     /// Writes or removes a bond. After a failure the change is lost when badged ends.
     private func write(_ bond: AliroBond, keeps: Bool) {
-        let (before, name) = (writing, prefix + Self.hash(bond.key.uncompressed))
+        guard let prefix, let hash = Self.hash(bond.key.uncompressed) else {
+            return Log.warning("a bond with a card has no name for the store, and is lost when badged ends")
+        }
+        let (before, name) = (writing, prefix + hash)
         writing = Task { [store] in
             await before?.value
             do throws(Failure) {
@@ -71,11 +81,15 @@ import Text
         }
     }
 
-    private func load() async {
-        let prefix = prefix
+    /// Returns whether the bonds of the store are known.
+    private func load() async -> Bool {
+        guard let prefix else {
+            Log.warning("the bonds with cards cannot be read: libcrypto failed")
+            return true
+        }
         do throws(Failure) {
-            guard let store = try await store.existing() else { return }
-            bonds = try await store.transaction { entries throws(Failure) in
+            guard let store = try await store.existing() else { return true }
+            let stored = try await store.transaction { entries throws(Failure) in
                 // A bond of readers with another key or identifier is no longer valid.
                 for name in try entries.names(in: Self.space) where !name.hasPrefix(prefix) {
                     try entries.remove(name, in: Self.space)
@@ -83,13 +97,17 @@ import Text
                 // GET_HEALTH names those that cannot be read.
                 return try entries.records(in: Self.space) { _, content in AliroBond(content) }.good.map(\.record)
             }
+            // Those since an attempt that failed are newer.
+            bonds = stored.filter { old in !bonds.contains { $0.key == old.key } } + bonds
+            return true
         } catch {
             Log.warning("the bonds with cards cannot be read: \(error.logText)")
+            return false
         }
     }
 
     /// Names in the store are not encrypted, so they contain a hash instead of the key of a person.
-    private nonisolated static func hash(_ bytes: [UInt8]) -> String {
-        Hex.encode(Array(((try? DigestAlgorithm.sha256.hash(bytes)) ?? []).prefix(16)))
+    private nonisolated static func hash(_ bytes: [UInt8]) -> String? {
+        (try? DigestAlgorithm.sha256.hash(bytes)).map { Hex.encode(Array($0.prefix(16))) }
     }
 }

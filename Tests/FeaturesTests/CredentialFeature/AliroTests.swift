@@ -7,6 +7,7 @@ import Host
 import NFCTestSupport
 import ReadersVirtual
 import Store
+import Synchronization
 import Taps
 import TestSupport
 import Testing
@@ -228,6 +229,49 @@ import Vault
         #expect(isBounded)
         let isKept = Set(await AliroBonds(state, site).known().map(\.key.uncompressed)) == Set(wanted)
         #expect(isKept)
+    }
+
+    private static func bond() throws -> AliroBond {
+        let key = try ECPrivateKey(on: try Curve.secp256r1.group).publicKey.uncompressed
+        let made = AliroBond(Secret(key + [UInt8](repeating: 1, count: 32)))
+        return try #require(made)
+    }
+
+    @Test("if the names of bonds cannot be computed, those in the store are left alone")
+    func noName() async throws {
+        let folder = try TemporaryFolder()
+        let (state, space) = (Self.store(in: folder), StoreSpace("aliro bonds"))
+        let store = try await state.required()
+        try await store.set("other", in: space, to: SecretBox(Secret([1])))
+        let bonds = AliroBonds(state, prefix: nil)
+        _ = await bonds.known()
+        bonds.keep(try Self.bond())
+        await bonds.settled()
+        let count = await bonds.known().count
+        #expect(count == 1)
+        #expect(try await store.names(in: space) == ["other"])
+    }
+
+    @Test("bonds that cannot be read at one tap are read at the next, and those of the time between stay")
+    func readAgain() async throws {
+        let folder = try TemporaryFolder()
+        let (good, site) = (Self.store(in: folder), try AliroVectors.site())
+        let earlier = AliroBonds(good, site)
+        earlier.keep(try Self.bond())
+        await earlier.settled()
+        let store = try await good.required()
+        let isBroken = Mutex(true)
+        let state = StateStore { () throws(Text.Failure) -> Store? in
+            guard !isBroken.withLock({ $0 }) else { throw .storeUnavailable("broken") }
+            return store
+        }
+        let bonds = AliroBonds(state, site)
+        let none = await bonds.known().count
+        #expect(none == 0)
+        isBroken.withLock { $0 = false }
+        bonds.keep(try Self.bond())
+        let both = await bonds.known().count
+        #expect(both == 2)
     }
 
     // MARK: Client library and badgectl
