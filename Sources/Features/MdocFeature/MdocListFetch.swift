@@ -205,7 +205,7 @@ package import Text
     ) async throws(Malformed) -> (due: Int, until: Int) {
         let list = try PublishedList(bytes, from: address, fetched: time)
         guard list.isCurrent(at: time) else { throw Malformed("the list is over, or not valid yet") }
-        try await folder.judge(list, after: try? lists.list(of: address), at: time)
+        try await folder.judge(list, after: try lists.lastList(of: address), at: time)
         do throws(SystemError) {
             try lists.save(bytes, of: address, fetched: time)
         } catch {

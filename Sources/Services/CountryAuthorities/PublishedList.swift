@@ -27,10 +27,13 @@ package struct PublishedList: Sendable {
     package let bytes: [UInt8]
     /// When it was fetched, in seconds since 1970.
     private let fetched: Int
+    /// The times that are possible. A file can have any other, which says nothing.
+    private static let times = 0...Int(UInt32.max)
 
     /// Reads what came from an address. Who has signed it is not looked at.
     /// - Throws: `Malformed` if it is no list, or a list about another address.
     package init(_ bytes: [UInt8], from address: String, fetched: Int) throws(Malformed) {
+        let fetched = Self.times.contains(fetched) ? fetched : 0
         self.bytes = bytes
         self.fetched = fetched
         guard MdocStatusList.looksLike(bytes) else {
@@ -154,15 +157,50 @@ package struct PublishedListFolder: Sendable {
         return FileStamp("\(path)/\(name)")
     }
 
+    /// What the file of an address holds.
+    private enum Kept {
+        case bytes([UInt8], fetched: Int)
+        /// nil: no list was fetched.
+        case useless(Malformed?)
+        /// The file cannot be read now.
+        case unknown(Malformed)
+    }
+
+    private func kept(of address: String) -> Kept {
+        guard let path else { return .useless(nil) }
+        guard let name = name(of: address) else { return .unknown(Malformed("libcrypto failed")) }
+        let file = "\(path)/\(name)"
+        let stamp = FileStamp(file)
+        switch PlainFile.readTrusted(file, limit: PublishedList.maximumLength) {
+        case .bytes(let bytes):
+            // A list whose time is not known is fetched again at once.
+            return .bytes(bytes, fetched: stamp?.seconds ?? 0)
+        case .missing: return .useless(nil)
+        case .tooLong: return .useless(Malformed("the file is too long"))
+        case .failed(let reason):
+            return PlainFile.mayPass() ? .unknown(Malformed(reason)) : .useless(Malformed(reason))
+        }
+    }
+
     /// The list of an address; nil if none was fetched.
     /// - Throws: `Malformed` if the file cannot be read.
     package func list(of address: String) throws(Malformed) -> PublishedList? {
-        guard let stamp = stamp(of: address) else { return nil }
-        switch PlainFile.readTrusted(stamp.path, limit: PublishedList.maximumLength) {
-        case .bytes(let bytes): return try PublishedList(bytes, from: address, fetched: stamp.seconds)
-        case .missing: return nil
-        case .tooLong: throw Malformed("the file is too long")
-        case .failed(let reason): throw Malformed(reason)
+        switch kept(of: address) {
+        case .bytes(let bytes, let fetched): return try PublishedList(bytes, from: address, fetched: fetched)
+        case .useless(let reason):
+            if let reason { throw reason }
+            return nil
+        case .unknown(let reason): throw reason
+        }
+    }
+
+    /// The list of an address that the next one has to follow; nil if there is none, or none that makes sense.
+    /// - Throws: `Malformed` if the file cannot be read now: it may have a list that revokes more than the next one.
+    package func lastList(of address: String) throws(Malformed) -> PublishedList? {
+        switch kept(of: address) {
+        case .bytes(let bytes, let fetched): return try? PublishedList(bytes, from: address, fetched: fetched)
+        case .useless: return nil
+        case .unknown(let reason): throw Malformed("the last list cannot be read: \(reason.text)")
         }
     }
 
@@ -184,7 +222,12 @@ package struct PublishedListFolder: Sendable {
     /// Deletes the lists of addresses that are no longer fetched, and files that were not finished.
     package func removeOthers() {
         guard let path else { return }
-        let names = Set(addresses.compactMap(name))
+        var names: Set<String> = []
+        for address in addresses {
+            // Without its name its list would be deleted.
+            guard let name = name(of: address) else { return }
+            names.insert(name)
+        }
         for name in Folder.names(in: path) ?? [] where !names.contains(name) { unlink("\(path)/\(name)") }
     }
 }

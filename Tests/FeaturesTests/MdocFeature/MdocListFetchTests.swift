@@ -373,6 +373,32 @@ import Text
         #expect(try site.lists.list(of: uri) == nil)
     }
 
+    @Test("a list whose file has an impossible time is fetched again at once", arguments: [Int.max, .min, -1])
+    func impossibleTime(fetched: Int) throws {
+        let bytes = try #require(try Self.lists("status-valid").first)
+        let uri = try MdocStatusList(bytes).uri
+        let list = try PublishedList(bytes, from: uri, fetched: fetched)
+        #expect(try list.due == PublishedList(bytes, from: uri, fetched: 0).due)
+    }
+
+    @Test("a list that cannot be read now is not replaced, because it may revoke more than the next one")
+    func unknownLast() async throws {
+        let bytes = try #require(try Self.lists("status-valid").first)
+        let uri = try MdocStatusList(bytes).uri
+        let site = try Site("status-valid", at: [uri])
+        site.answers[uri] = Self.found(bytes)
+        _ = try await site.start()
+        let name = try #require(Folder.names(in: site.temporary.path + "/lists")?.first)
+        let file = "\(site.temporary.path)/lists/\(name)"
+        // The kernel answers EIO for the address 0.
+        #expect(unlink(file) == 0 && symlink("/proc/self/mem", file) == 0)
+        let fetch = try await site.start()
+        let cause = fetch.checks().first?.cause?.description
+        #expect(cause?.contains("the last list cannot be read") == true, "\(cause ?? "")")
+        var status = stat()
+        #expect(lstat(file, &status) == 0 && status.st_mode & S_IFMT == S_IFLNK)
+    }
+
     @Test("without a folder for its state badged asks nobody, and says why")
     func noFolder() async throws {
         let site = try Site("status-valid", at: [])
