@@ -2,6 +2,7 @@
 import Crypto
 package import EID
 import Glibc
+import Host
 import Text
 
 /// Stores link certificates of verified chains, for later services that do not send them.
@@ -23,20 +24,23 @@ package struct LinkCertificateStore: Sendable, Equatable {
             .filter { $0.chat.role == .cvca && $0.authorityReference != $0.holderReference }
     }
 
-    /// Stores certificates that are missing. When the folder is full, expired ones are deleted.
+    /// Stores certificates that are missing or damaged. When the folder is full, expired and damaged ones are deleted.
     /// - Returns: false when a certificate could not be stored.
     package func save(_ certificates: [CVCertificate], today: CVDate) -> Bool {
         guard !certificates.isEmpty else { return true }
         guard mkdir(folder, 0o700) == 0 || errno == EEXIST else { return false }
-        var names = Set(CertificateFiles.names(in: folder) ?? [])
+        guard let listed = CertificateFiles.names(in: folder) else { return false }
+        var names = Set(listed)
         var isComplete = true
         for certificate in certificates {
             guard let name = Self.name(of: certificate) else { return false }
-            if names.contains(name) { continue }
-            if names.count >= Self.maximumCount {
-                for old in names where isExpired(old, today) && unlink("\(folder)/\(old)") == 0 { names.remove(old) }
+            let isKnown = names.contains(name)
+            // The name is a hash, so that a file with other bytes is damaged.
+            if isKnown, state(of: name) == .good(certificate) { continue }
+            if !isKnown, names.count >= Self.maximumCount {
+                for old in names where isUseless(old, today) && unlink("\(folder)/\(old)") == 0 { names.remove(old) }
             }
-            guard names.count < Self.maximumCount, write(certificate.encoded, name) else {
+            guard isKnown || names.count < Self.maximumCount, write(certificate.encoded, name) else {
                 isComplete = false
                 continue
             }
@@ -45,9 +49,27 @@ package struct LinkCertificateStore: Sendable, Equatable {
         return isComplete
     }
 
-    private func isExpired(_ name: String, _ today: CVDate) -> Bool {
-        guard let certificate = try? CertificateFiles.read("\(folder)/\(name)") else { return true }
-        return certificate.expirationDate < today
+    private enum State: Equatable {
+        case good(CVCertificate)
+        case damaged
+        /// The file cannot be read now.
+        case unknown
+    }
+
+    private func state(of name: String) -> State {
+        switch PlainFile.readTrusted("\(folder)/\(name)", limit: CVCertificate.maximumLength) {
+        case .bytes(let bytes): return (try? CVCertificate(bytes)).map(State.good) ?? .damaged
+        case .missing, .tooLong: return .damaged
+        case .failed: return PlainFile.mayPass() ? .unknown : .damaged
+        }
+    }
+
+    private func isUseless(_ name: String, _ today: CVDate) -> Bool {
+        switch state(of: name) {
+        case .good(let certificate): certificate.expirationDate < today
+        case .damaged: true
+        case .unknown: false
+        }
     }
 
     /// The file name: a hash of the certificate.

@@ -200,6 +200,34 @@ struct CertificateChainTests {
         #expect(store.load() == [link])
     }
 
+    @Test("a damaged link certificate is replaced when a service sends it again, and makes room", arguments: [0, 40])
+    func damagedLink(place: Int) throws {
+        let folder = try TemporaryFolder()
+        let store = LinkCertificateStore(folder: folder.path)
+        let link = try Fixtures.certificate("link")
+        #expect(store.save([link], today: try Fixtures.day()))
+        let name = try #require(try FileManager.default.contentsOfDirectory(atPath: folder.path).first)
+        var bytes = link.encoded
+        bytes[place] ^= 1
+        try folder.write(name, bytes)
+        #expect(store.load() != [link])
+        #expect(store.save([link], today: try Fixtures.day()))
+        #expect(store.load() == [link])
+    }
+
+    @Test("a link certificate that cannot be read now is not deleted to make room")
+    func unknownLink() throws {
+        let folder = try TemporaryFolder()
+        let store = LinkCertificateStore(folder: folder.path)
+        // The kernel answers EIO for the address 0.
+        for number in 0..<LinkCertificateStore.maximumCount {
+            #expect(symlink("/proc/self/mem", "\(folder.path)/\(number).cvcert") == 0)
+        }
+        #expect(!store.save([try Fixtures.certificate("link")], today: try Fixtures.day()))
+        let names = try FileManager.default.contentsOfDirectory(atPath: folder.path)
+        #expect(names.count == LinkCertificateStore.maximumCount)
+    }
+
     @Test("a stored link certificate completes the chain of a service that does not send it")
     func storedLinks() throws {
         let folder = try TemporaryFolder()
