@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import Foundation
 
 /// Returns a copy of the bytes for each byte, with one bit of this byte changed.
 package func changed(_ bytes: [UInt8]) -> [[UInt8]] {
@@ -12,4 +13,20 @@ package func changed(_ bytes: [UInt8]) -> [[UInt8]] {
 /// Returns the bytes with one bit changed, cut at each place, twice in a row, and with one byte more.
 package func damaged(_ bytes: [UInt8]) -> [[UInt8]] {
     changed(bytes) + bytes.indices.map { Array(bytes.prefix($0)) } + [bytes + bytes, bytes + [0]]
+}
+
+/// Changes a byte of a sealed value in the store of a folder, which nobody has open, and of its copies in free pages.
+package func damageRecord(_ name: String, in space: String, of folder: String) throws {
+    let file = URL(filePath: folder + "/store.db")
+    var content = try Data(contentsOf: file)
+    // A row has its space, its name and its sealed value without a gap, and the nonce is the beginning of the value.
+    let row = Data((space + name).utf8)
+    var (rest, isFound) = (content.startIndex..<content.endIndex, false)
+    while let place = content.range(of: row, in: rest), place.upperBound + 14 < content.endIndex {
+        content[place.upperBound + 14] ^= 1
+        rest = place.upperBound..<content.endIndex
+        isFound = true
+    }
+    guard isFound else { throw CocoaError(.fileReadCorruptFile) }
+    try content.write(to: file)
 }

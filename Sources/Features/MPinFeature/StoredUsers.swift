@@ -29,7 +29,7 @@ struct StoredUsers: Sendable {
         },
         RecordKind(tokens, "tokens of M-Pin", remedy: "MPIN_DELETE_USER deletes the user"),
         RecordKind(signingTokens, "signing tokens of M-Pin", remedy: "MPIN_DELETE_USER deletes the user"),
-        RecordKind(permits, "time permits of M-Pin", remedy: "MPIN_DELETE_USER deletes the user"),
+        RecordKind(permits, "time permits of M-Pin", remedy: "the next login of the user replaces one"),
     ]
 
     /// The maximum number of users of one user of the system.
@@ -124,10 +124,18 @@ struct StoredUsers: Sendable {
         try await store.required().value(name, in: Self.space(purpose))
     }
 
-    /// Returns what is kept of the last time permit.
+    /// Returns what is kept of the last time permit. In place of a damaged one the trust authority is asked.
     func permit(_ name: String) async throws(Failure) -> CachedPermit {
-        guard let value = try await store.required().value(name, in: Self.permits)?.take(),
-            let day = value.part(0..<4), let second = value.part(4..<max(4, value.withBytes { $0.count }))
+        let store = try await store.required()
+        let box: SecretBox?
+        do throws(Failure) {
+            box = try await store.value(name, in: Self.permits)
+        } catch {
+            guard error.code == .storeDamaged else { throw error }
+            return .doubtful
+        }
+        guard let value = box?.take(), let day = value.part(0..<4),
+            let second = value.part(4..<max(4, value.withBytes { $0.count }))
         else { return .none }
         guard second.withBytes({ !$0.isEmpty }) else { return .doubtful }
         return .share(PermitDay(day.withBytes { $0.reduce(0) { $0 << 8 | UInt32($1) } }), SecretBox(second))

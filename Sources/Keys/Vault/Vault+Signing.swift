@@ -46,12 +46,17 @@ extension Vault {
         return usable
     }
 
-    /// Stores that a key was used at a reader, with the current time.
+    /// Stores that a key was used at a reader, with the current time. A damaged record is replaced, and counts no uses.
     package func used(_ id: String, isModified: Bool, of uid: UInt32) async throws(Failure) {
         let time = now()
         try await transaction { values throws(Failure) -> Void in
             _ = try Self.key(values, uid, id, time)
-            let last = try Self.bytes(values, "\(uid)", Self.uses).flatMap { LastAuthentication($0) }
+            var last: LastAuthentication?
+            do throws(Failure) {
+                last = try Self.lastUse(values, uid)
+            } catch {
+                guard error.code == .recordDamaged else { throw error }
+            }
             let use = LastAuthentication(
                 key: id,
                 counter: (last?.counter ?? 0) + 1,
@@ -65,7 +70,21 @@ extension Vault {
     /// Returns the last use of a key; nil if no key was used.
     package func lastAuthentication(of uid: UInt32) async throws(Failure) -> LastAuthentication? {
         try await transaction { values throws(Failure) in
-            try Self.bytes(values, "\(uid)", Self.uses).flatMap { LastAuthentication($0) }
+            do throws(Failure) {
+                return try Self.lastUse(values, uid)
+            } catch {
+                guard error.code == .recordDamaged else { throw error }
+                var failure = error
+                failure.advice = "use a key at a reader, which replaces the record"
+                throw failure
+            }
         }
+    }
+
+    private static func lastUse(
+        _ values: borrowing StoreTransaction,
+        _ uid: UInt32
+    ) throws(Failure) -> LastAuthentication? {
+        try record(values, "\(uid)", uses, { LastAuthentication($0) })
     }
 }

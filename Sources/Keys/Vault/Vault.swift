@@ -45,6 +45,9 @@ package struct Vault: Sendable {
         RecordKind(secrets, "secrets of keys", remedy: "DELETE_KEY deletes the key"),
         RecordKind(counters, "counters of codes", remedy: "DELETE_KEY deletes the key") { $0.count == 8 },
         RecordKind(data, "data of keys", remedy: "PUT_DATA with empty data, or DELETE_KEY"),
+        RecordKind(uses, "last uses of keys", remedy: "the next use of a key replaces one") { secret in
+            secret.withBytes { LastAuthentication(Array($0)) } != nil
+        },
     ]
 
     /// The prefix of the names of all records of one user.

@@ -167,6 +167,31 @@ struct VaultTests {
         #expect(last.counter == 2 && last.isModified && last.key == key.id && last.time == bench.clock.now)
     }
 
+    @Test("a damaged record of the last use is told, and the next use replaces it", arguments: [true, false])
+    func damagedUse(isSealed: Bool) async throws {
+        let bench = try await VaultBench()
+        let id: String
+        do {
+            let vault = try await bench.setUp()
+            id = try await newKey(vault).id
+            try await vault.used(id, isModified: false, of: 1)
+            let other = SecretBox(Secret(#"{"version":2}"#.utf8))
+            if !isSealed { try await bench.store.required().set("1", in: StoreSpace("vault uses"), to: other) }
+        }
+        bench.close()
+        if isSealed { try damageRecord("1", in: "vault uses", of: bench.folder) }
+        let vault = bench.opened()
+        let store = try await bench.store.required()
+        var names: [String] = []
+        for kind in Vault.recordKinds { names += try await store.unreadable(kind) }
+        #expect(names == ["1"])
+        let error = await #expect(throws: Failure.self) { _ = try await vault.lastAuthentication(of: 1) }
+        #expect(error?.code == .recordDamaged)
+        try await vault.used(id, isModified: false, of: 1)
+        #expect(try await vault.lastAuthentication(of: 1)?.counter == 1)
+        for kind in Vault.recordKinds { #expect(try await store.unreadable(kind) == []) }
+    }
+
     // MARK: One-time codes
 
     @Test("the codes of HOTP are those of RFC 4226, each once")
