@@ -175,6 +175,19 @@ private let off =
         await missing.ends(1, saying: "no device Nobody is paired")
     }
 
+    @Test("forget takes the whole fingerprint of a pairing that badged cannot read, and so does not list")
+    func forgetUnlisted() async throws {
+        let peer = try ScriptedPeer { peer in
+            peer.tellsPermissions()
+            peer.answer("GET_REMOTE", remote())
+            peer.answer("REMOVE_REMOTE", remote())
+        }
+        let arguments = ["remote", "forget", phone.uppercased(), "--yes", "--socket", peer.path]
+        let forget = try RunningProgram("badgectl", arguments)
+        #expect(await forget.exitCode == 0, "\(forget.everything)")
+        #expect(await peer.received().contains { $0.contains("REMOVE_REMOTE") && $0.contains(phone) })
+    }
+
     @Test("remote share says when nothing is lent, and a user without the permission gets 4")
     func refusals() async throws {
         let peer = try ScriptedPeer { peer in

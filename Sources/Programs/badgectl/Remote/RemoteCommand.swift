@@ -129,19 +129,23 @@ enum RemoteCommand {
         try await connection.require("cards", "remote")
         let state = try await state(connection)
         let paired = (state.lenders + state.borrowers).filter(\.isPaired)
-        guard let device = try find(wanted, among: paired) else {
+        // badged does not list a pairing that it cannot read, and removes it.
+        let isFingerprint = wanted.utf8.count == 64 && wanted.utf8.allSatisfy { Hex.value($0) != nil }
+        let device = try find(wanted, among: paired)
+        guard let fingerprint = device?.fingerprint ?? (isFingerprint ? wanted.lowercased() : nil) else {
             throw CommandFailure(
                 tr("no device \(wanted) is paired"),
                 hint: tr("badgectl remote list shows the devices")
             )
         }
+        let name = device?.name ?? String(fingerprint.prefix(12))
         try await invocation.confirm(
-            tr("This removes the pairing with \(device.name), \(device.fingerprint). To use it again, pair again."),
+            tr("This removes the pairing with \(name), \(fingerprint). To use it again, pair again."),
             notDone: tr("the pairing was not removed")
         )
-        _ = try await connection.removeRemote(device.fingerprint)
+        _ = try await connection.removeRemote(fingerprint)
         guard !invocation.wantsJSON else { return }
-        Output.line(tr("\(device.name) is forgotten. Remove the pairing there, too.").printable)
+        Output.line(tr("\(name) is forgotten. Remove the pairing there, too.").printable)
     }
 
     /// Finds a device by its name, or by the beginning of its fingerprint; nil: there is none.
