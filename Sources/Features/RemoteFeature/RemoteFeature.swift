@@ -87,6 +87,7 @@ import Text
     package func sessionBegan(_ session: Session) {
         sessions[ObjectIdentifier(session)] = session
         if Self.wantsReaders(session.permissions) { lenders?.clientCame() }
+        sharing?.tryAgain()
     }
 
     package func sessionEnded(_ session: Session) {
@@ -105,9 +106,11 @@ import Text
     }
 
     package func health() async -> [HealthCheck] {
+        await lenders?.tryAgain()?.value
         let pairings = lenders?.health ?? []
         guard let sharing else { return pairings }
         let name = "remote share"
+        await sharing.tryAgain()?.value
         await sharing.check()
         if let fault = sharing.fault {
             return pairings + [HealthCheck(name, ok: false, cause: fault.cause, advice: fault.advice)]
@@ -245,6 +248,7 @@ import Text
         return .workflow("OPEN_PAIRING", announcedBy: PairingMessage(msg: "OPEN_PAIRING")) { workflow throws(Failure) in
             // The first start generates the own key.
             await sharing.waitForStart()
+            await sharing.tryAgain()?.value
             return Reply(try await Self.open(workflow, sharing))
         }
     }
@@ -294,6 +298,9 @@ import Text
             lenders?.removed(fingerprint)
             sharing?.removed(fingerprint)
         }
+        // The last pairing may have gone that needs a key which is damaged.
+        lenders?.tryAgain()
+        sharing?.tryAgain()
         return Reply(state)
     }
 }

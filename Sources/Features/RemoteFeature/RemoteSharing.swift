@@ -42,6 +42,8 @@ package import Text
     private var pairing: OneShot<PairingEnd>?
     private var pairingLimit: Loop.Alarm?
     private var starting: Task<Void, Never>?
+    /// Why the pairings or the own key could not be read.
+    private var storeFault: Failure?
     /// Waits for the ports to be open.
     private let opening = Waiters()
     package private(set) var isLending = false
@@ -69,24 +71,42 @@ package import Text
 
     /// Has badged-remote open its ports and announce this host, when the own key is there. The first start makes the key,
     /// which takes up to some seconds.
-    package func start() { starting = Task { @Loop in await open() } }
+    package func start() {
+        guard starting == nil else { return }
+        starting = Task { @Loop in
+            await open()
+            starting = nil
+        }
+    }
+
+    /// Begins again what has failed because of the store.
+    /// - Returns: the attempt; nil if nothing has failed.
+    @discardableResult func tryAgain() -> Task<Void, Never>? {
+        guard storeFault != nil, !isStopped else { return nil }
+        start()
+        return starting
+    }
 
     /// Returns when the start is over; `fault` says whether it has failed.
     package func waitForStart() async { await starting?.value }
 
     private func open() async {
         do throws(Failure) {
-            let identity = try await store.identity()
+            // Before the key: pairings with a key that is damaged can be removed.
             try await store.changes.run { () throws(Failure) in
                 for device in try await store.devices(.borrower) { borrowers[device.fingerprint] = device }
             }
             // badged may have ended meanwhile.
             guard !isStopped else { return }
+            let identity = try await store.identity()
+            guard !isStopped else { return }
             self.identity = identity
+            storeFault = nil
             driver.introduce(identity)
         } catch {
-            ownFault = (error.message, error.advice ?? "see the log of badged, then restart it")
-            return Log.error("readers are not shared: \(error.logText)")
+            if storeFault != error { Log.error("readers are not shared: \(error.logText)") }
+            storeFault = error
+            return observer()
         }
         isLending = true
         if let events = backend?.events {
@@ -132,6 +152,9 @@ package import Text
     /// Why no readers are lent.
     var fault: (cause: Phrase, advice: Phrase)? {
         if let cause = state.cause { return (cause, state.advice ?? "") }
+        if let storeFault {
+            return (storeFault.text, storeFault.advice ?? "see the log of badged, then restart it")
+        }
         return ownFault
     }
 

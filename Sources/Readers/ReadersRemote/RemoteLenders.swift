@@ -38,7 +38,10 @@ package import Text
     package nonisolated let driver: RemoteDriver
     private let store: RemoteStore
     private let settings: Settings
+    /// Why the pairings or the own key could not be read.
     private var storeFault: Failure?
+    /// The attempt to read them.
+    private var loading: Task<Void, Never>?
     private var isLoaded = false
     /// The clients that may see readers or use cards.
     private var clients = 0
@@ -67,24 +70,46 @@ package import Text
     // MARK: Start and end
 
     func start() {
-        Task { @Loop in
-            do throws(Failure) {
-                try await store.changes.run { () throws(Failure) in
-                    for device in try await store.devices(.lender) { paired[device.fingerprint] = device }
-                }
-                if !paired.isEmpty { driver.introduce(try await store.identity()) }
-            } catch {
-                Log.error("the pairings of remote readers cannot be read: \(error.logText)")
-                storeFault = error
-            }
-            isLoaded = true
-            setBorrowing(clients > 0)
+        guard loading == nil else { return }
+        loading = Task { @Loop in
+            await load()
+            loading = nil
         }
+    }
+
+    /// Begins again what has failed because of the store.
+    /// - Returns: the attempt; nil if nothing has failed.
+    @discardableResult package func tryAgain() -> Task<Void, Never>? {
+        guard storeFault != nil else { return nil }
+        start()
+        return loading
+    }
+
+    private func load() async {
+        do throws(Failure) {
+            try await store.changes.run { () throws(Failure) in
+                for device in try await store.devices(.lender) { paired[device.fingerprint] = device }
+            }
+            if !paired.isEmpty { driver.introduce(try await store.identity()) }
+            storeFault = nil
+        } catch {
+            if storeFault != error {
+                Log.error("the pairings of remote readers cannot be read: \(error.logText)")
+            }
+            storeFault = error
+        }
+        guard isLoaded else {
+            isLoaded = true
+            return setBorrowing(clients > 0)
+        }
+        if isBorrowing { sendDevices() }
+        observer()
     }
 
     /// Counts a new client that may see readers or use cards.
     package func clientCame() {
         clients += 1
+        tryAgain()
         restAlarm.cancel()
         // A port that was taken is tried again.
         if isBorrowing { driver.update() } else { setBorrowing(true) }
@@ -182,6 +207,7 @@ package import Text
 
     /// Pairs with a device that announces itself. The code is that on its screen.
     package func pair(_ fingerprint: String, code: SecretBox) async -> RemotePairing {
+        await tryAgain()?.value
         // Each pairing under way has its place.
         let places = Set(paired.keys).union(underWay).union([fingerprint])
         guard places.count <= RemoteMessage.maximumDevices else {

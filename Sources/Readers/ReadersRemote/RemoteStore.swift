@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 package import Concurrency
 import Crypto
+import Host
 package import Store
 package import Text
 
@@ -29,7 +30,8 @@ package actor RemoteStore {
 
     package init(_ store: StateStore) { self.store = store }
 
-    /// Returns the own key and certificate, which are made at the first call.
+    /// Returns the own key and certificate, which are made at the first call. Damaged ones are replaced when there is
+    /// no pairing: the other devices know this host by them.
     package func identity() async throws(Failure) -> RemoteIdentity {
         let task =
             made
@@ -48,17 +50,51 @@ package actor RemoteStore {
 
     private func loadIdentity() async throws(Failure) -> RemoteIdentity {
         let store = try await store.required()
-        let key = try await store.value("key", in: Self.own)?.take()
-        let certificate = try await store.value("certificate", in: Self.own)?.take()
-        if let key, let certificate {
-            let known = try? RemoteIdentity(key: key, certificate: certificate.withBytes { Array($0) })
-            guard let known else { throw .storeDamaged("key") }
-            return known
+        do throws(Failure) {
+            let known = try await store.transaction { values throws(Failure) in try Self.identity(values) }
+            if let known { return known }
+        } catch {
+            guard error.code == .storeDamaged else { throw error }
+            let isNeeded = try await store.transaction { values throws(Failure) in try Self.hasPairings(values) }
+            guard !isNeeded else { throw error }
+            Log.notice("the own key for remote readers is damaged, and no pairing needs it: a new one is made")
         }
         let new = try await RemoteIdentity.generate()
         let encodedKey = SecretBox(try cryptography(new.encodedKey()))
         try await save(encodedKey, SecretBox(Secret(new.encodedCertificate)), store)
         return new
+    }
+
+    /// Reads the own key and certificate; nil if they were never made.
+    private static func identity(_ values: borrowing StoreTransaction) throws(Failure) -> RemoteIdentity? {
+        let hasKey = try values.has("key", in: own)
+        let hasCertificate = try values.has("certificate", in: own)
+        guard hasKey || hasCertificate else { return nil }
+        do throws(Failure) {
+            if let key = try values.value("key", in: own)?.take(),
+                let certificate = try values.value("certificate", in: own)?.take()
+            {
+                let known = try? RemoteIdentity(key: key, certificate: certificate.withBytes { Array($0) })
+                if let known { return known }
+            }
+        } catch {
+            guard error.code == .storeDamaged else { throw error }
+        }
+        throw Failure(
+            .storeDamaged,
+            "the own key for remote readers is damaged, or a later version of badged wrote it",
+            advice: "restore the store from a backup, or delete all pairings with REMOVE_REMOTE and pair again: "
+                + "badged then makes a new key"
+        )
+    }
+
+    private static func hasPairings(_ values: borrowing StoreTransaction) throws(Failure) -> Bool {
+        for partner in [Partner.lender, .borrower] {
+            // REMOVE_REMOTE cannot name one whose name is damaged.
+            let names = try values.names(in: partner.space)
+            if names.contains(where: { Hex.decode($0, limit: 32)?.count == 32 }) { return true }
+        }
+        return false
     }
 
     private func save(_ key: SecretBox, _ certificate: SecretBox, _ store: Store) async throws(Failure) {
@@ -82,12 +118,18 @@ package actor RemoteStore {
         return name.map { RemoteDevice(fingerprint: fingerprint, name: $0) }
     }
 
-    /// The pairings, for GET_HEALTH.
-    package static let recordKinds = [Partner.lender, .borrower].map { partner in
-        RecordKind(partner.space, "pairings with devices", remedy: "REMOVE_REMOTE with the fingerprint deletes one") {
-            device("", $0) != nil
+    /// The own key and the pairings, for GET_HEALTH.
+    package static let recordKinds: [RecordKind] = {
+        let pairings = [Partner.lender, .borrower].map { partner in
+            RecordKind(
+                partner.space,
+                "pairings with devices",
+                remedy: "REMOVE_REMOTE with the fingerprint deletes one"
+            ) { device("", $0) != nil }
         }
-    }
+        let remedy: Phrase = "REMOVE_REMOTE for all pairings; badged then makes a new one"
+        return pairings + [RecordKind(own, "own key for remote readers", remedy: remedy)]
+    }()
 
     /// Keeps a pairing, in place of an earlier one with the same fingerprint.
     package func add(_ device: RemoteDevice, _ partner: Partner) async throws(Failure) {
