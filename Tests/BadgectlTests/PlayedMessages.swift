@@ -62,6 +62,10 @@ enum Say {
         scanning.replacing(#""lastAdvertAgo""#, with: #""error":"\#(error)","errorAgo":5,"lastAdvertAgo""#)
     }
     static let insertCard = #"{"msg":"INSERT_CARD"}"#
+    /// A door reader that is near enough.
+    static let doorReader =
+        #"{"msg":"DOOR_READER","reader":{"active":true,"id":"pkoc-A","inRange":{"proximity":true},"name":null,"#
+        + #""openingTypes":["proximity"],"profile":"pkoc","rssi":{"last":-40,"level":-40.0}}}"#
 }
 
 extension ScriptedPeer.Connection {

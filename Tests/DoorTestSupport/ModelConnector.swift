@@ -3,6 +3,7 @@ package import Bluetooth
 package import Concurrency
 package import DoorOpening
 package import DoorReaders
+import Text
 
 /// Connects to model readers, without Bluetooth. A wait that would need time ends at once.
 @Loop package final class ModelConnector: DoorConnector {

@@ -21,8 +21,8 @@ import Text
     var onRefusal: (@Loop (_ member: String, _ error: BusMessage) -> LinkFailure?)?
     /// Why waiting ends before its condition holds; nil: it goes on.
     var obstacle: (@Loop () -> LinkFailure?)?
-    /// What bluetoothd has said of the last connection that failed.
-    var reason: String?
+    /// What bluetoothd has said of the last connection that failed, as the end of a sentence.
+    var reason: Phrase?
     /// Called when bluetoothd has ended. A call would start it again.
     var onServiceEnd: (@Loop () -> Void)?
     /// What the device has sent, and nobody has read.
@@ -37,7 +37,7 @@ import Text
     private static let stopLimit: Milliseconds = 2000
     /// The pause before a discovery that bluetoothd has refused is tried again, in milliseconds.
     private static let refusalPause: Milliseconds = 250
-    private static let cancelled = LinkFailure.failed("it was cancelled")
+    private static let cancelled: LinkFailure = .failed("it was cancelled")
 
     /// Takes over the bus. The connection fails if more values than `mostWaiting` are waiting to be read.
     init(_ bus: SystemBus, mostWaiting: Int = 0) {
@@ -96,7 +96,7 @@ import Text
         arguments: (BusMessage) -> Void = { _ in },
         until deadline: Milliseconds,
         refused: Result? = nil,
-        refusal: String? = nil,
+        refusal: Phrase? = nil,
         read: @escaping @Loop (BusMessage) throws(Malformed) -> Result
     ) async throws(LinkFailure) -> Result {
         if let failure { throw failure }
@@ -107,7 +107,7 @@ import Text
             guard let answer else { return _ = answered.fill(.failure(.timedOut)) }
             guard answer.kind == .return else {
                 if let refused { return _ = answered.fill(.success(refused)) }
-                let reason = refusal ?? "bluetoothd answers \(method.member) with \(Self.text(answer))"
+                let reason: Phrase = refusal ?? "bluetoothd answers \(method.member) with \(Self.text(answer))"
                 answered.fill(.failure(self?.onRefusal?(method.member, answer) ?? .failed(reason)))
                 return
             }
@@ -134,20 +134,20 @@ import Text
     }
 
     /// Names the step that has taken too long, perhaps after failures that bluetoothd has explained.
-    func step(_ late: String, _ call: @autoclosure @Loop () async throws(LinkFailure) -> Void) async throws(LinkFailure)
+    func step(_ late: Phrase, _ call: @autoclosure @Loop () async throws(LinkFailure) -> Void) async throws(LinkFailure)
     {
         do throws(LinkFailure) {
             try await call()
         } catch {
             guard error == .timedOut else { throw error }
-            throw .late(late + (reason.map { "; before, bluetoothd has answered \($0)" } ?? ""))
+            throw .late(reason.map { "\(late); \($0)" } ?? late)
         }
     }
 
     // MARK: Values
 
     /// Queues a value of the device, whose name is for people, such as `the phone`.
-    func received(_ bytes: [UInt8], of characteristic: String, from peer: String) {
+    func received(_ bytes: [UInt8], of characteristic: String, from peer: Phrase) {
         if !inbox.append(bytes, of: characteristic) { fail("\(peer) sends too much data") }
     }
 
@@ -184,7 +184,7 @@ import Text
     func interrupt(_ reason: LinkFailure) { pending?(reason) }
 
     /// Ends what runs, and what is called later.
-    func fail(_ reason: String) {
+    func fail(_ reason: Phrase) {
         failure = failure ?? .failed(reason)
         interrupt(.failed(reason))
         changed()

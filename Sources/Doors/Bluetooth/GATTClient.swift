@@ -171,7 +171,7 @@ import Text
     }
 
     /// Such as `the reader`.
-    private var peer: String { "the \(profile.device)" }
+    private var peer: Phrase { profile.device }
 
     private var adapterName: String { adapterPath.split(separator: "/").last.map(String.init) ?? "" }
 
@@ -234,7 +234,7 @@ import Text
         try await calls.ask(
             .managedObjects,
             until: deadline,
-            refusal: "bluetoothd does not list its objects"
+            refusal: Phrase("bluetoothd does not list its objects")
         ) { [weak self] answer throws(Malformed) in
             guard let self else { return }
             var gatt = GATTObjects(profile)
@@ -313,7 +313,7 @@ import Text
         }
         // Connections fail in many ways that do not last. A device that bluetoothd has forgotten meanwhile is found again.
         if member == "Connect" || member == "ConnectDevice", Self.transientErrors.contains(error ?? "") {
-            calls.reason = "\(member) with \(BlueZCalls.text(answer))"
+            calls.reason = Phrase("before, bluetoothd has answered \(member) with \(BlueZCalls.text(answer))")
         }
         if member == "Connect" {
             isTransient = Self.transientErrors.contains(error ?? "")

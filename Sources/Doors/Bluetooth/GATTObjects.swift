@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-import Text
+package import Text
 
 /// What a GATT client wants of a device: services, one of which the device offers, and their characteristics. UUIDs are in
 /// lower case.
 package struct GATTProfile: Sendable {
-    /// The name of the profile and of the devices that offer it, for people, such as `PKOC` and `reader`.
-    let name: String
-    let device: String
+    /// The name of the profile and of the devices that offer it, for people, such as `PKOC` and `the reader`.
+    let name: Phrase
+    let device: Phrase
     let services: Set<String>
     /// The characteristics that the client writes; the first one has the MTU.
     let written: [String]
@@ -18,8 +18,8 @@ package struct GATTProfile: Sendable {
     let isPassing: Bool
 
     package init(
-        _ name: String,
-        of device: String,
+        _ name: Phrase,
+        of device: Phrase,
         services: Set<String>,
         written: [String],
         notified: [String],

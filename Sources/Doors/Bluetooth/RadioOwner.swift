@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 package import Concurrency
 package import DoorReaders
-import Text
+package import Text
 
 /// The owner of the radio, which knows of the scan, of openings and of sessions with phones. An adapter serves one opening
 /// or session at a time. While it connects, the scan leaves the radio to it; as long as it lasts, recovery does not switch
@@ -13,7 +13,7 @@ import Text
         case session
 
         /// Such as `opens another reader`.
-        package var text: String {
+        package var text: Phrase {
             switch self {
             case .opening: "opens another reader"
             case .session: "is connected to a phone"

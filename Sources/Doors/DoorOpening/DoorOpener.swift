@@ -137,7 +137,8 @@ package import Vault
         _ timeouts: OpeningTimeouts
     ) async throws(PKOCFailure) {
         guard let writes = framing.divide(message, capacity: link.capacity) else {
-            let reason = "the reader takes whole messages only, and its MTU of \(link.capacity + 3) is too small"
+            let reason: Phrase =
+                "the reader takes whole messages only, and its MTU of \(link.capacity + 3) is too small"
             throw .link(.bluetoothCommunicationFailed, reason)
         }
         for bytes in writes {
@@ -178,7 +179,7 @@ package import Vault
             do throws(Failure) {
                 result.fill(.success(try await key.sign(digest: digest)))
             } catch {
-                result.fill(.failure(.key("\(error.message)")))
+                result.fill(.failure(.key(error.message)))
             }
         }
         let signature = await result.value(whenCancelled: .failure(.key(nil)))

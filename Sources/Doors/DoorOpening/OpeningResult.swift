@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 package import DoorReaders
+package import Text
 
 /// How an opening has ended. The raw value is the name in messages.
 package enum OpeningStatus: String, Sendable, CaseIterable {
@@ -42,7 +43,7 @@ package struct OpeningResult: Sendable, Equatable {
     /// The code of the reader: one byte, or empty.
     package let payload: [UInt8]
     /// The reason of a failure for people.
-    package let reason: String?
+    package let reason: Phrase?
     /// The identifier of the key that was chosen; nil before the reader has named its site.
     package var key: String?
 
@@ -50,7 +51,7 @@ package struct OpeningResult: Sendable, Equatable {
         _ status: OpeningStatus,
         decision: AccessDecision = .unknown,
         payload: [UInt8] = [],
-        reason: String? = nil,
+        reason: Phrase? = nil,
         key: String? = nil
     ) {
         self.status = status
@@ -63,16 +64,19 @@ package struct OpeningResult: Sendable, Equatable {
     init(_ answer: PKOCHandshake.Answer) {
         switch answer {
         case .error(let code):
-            self.init(.readerFailure, payload: [code], reason: "the reader has ended the dialogue with error \(code)")
+            let reason: Phrase = "the reader has ended the dialogue with error \(code)"
+            self.init(.readerFailure, payload: [code], reason: reason)
         case .response(let code):
             switch PKOCResponse(rawValue: code) {
             case .granted: self.init(.success, decision: .granted, payload: [code])
             case .denied: self.init(.success, decision: .denied, payload: [code])
             case .notRecognised:
-                self.init(.success, decision: .denied, payload: [code], reason: "the reader does not know the key")
+                let reason: Phrase = "the reader does not know the key"
+                self.init(.success, decision: .denied, payload: [code], reason: reason)
             case .completed, .unknown: self.init(.success, payload: [code])
             case nil:
-                self.init(.readerFailure, payload: [code], reason: "the reader has answered with code \(code)")
+                let reason: Phrase = "the reader has answered with code \(code)"
+                self.init(.readerFailure, payload: [code], reason: reason)
             }
         }
     }
@@ -125,14 +129,14 @@ package enum PKOCFailure: Error, Sendable, Equatable {
     /// The site has revoked the reader, whatever the reader presents.
     case readerRevoked
     /// The credential key did not sign, with the reason.
-    case key(String?)
+    case key(Phrase?)
     /// The link failed or a time limit has passed, with the status and the reason.
-    case link(OpeningStatus, String)
+    case link(OpeningStatus, Phrase)
     /// libcrypto failed.
     case cryptography
 
     /// The reason for people.
-    package var text: String {
+    package var text: Phrase {
         switch self {
         case .malformed: "the reader has sent a malformed message"
         case .unexpectedMessage: "the reader has sent a message that does not fit the dialogue"

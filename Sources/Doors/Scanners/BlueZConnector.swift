@@ -23,7 +23,7 @@ import Text
 
     package func link(to device: DeviceAddress, adapter: Int) throws(LinkFailure) -> any DoorLink {
         let bus = try translating(
-            { (error: BusFailure) in LinkFailure.failed("\(error.text)") },
+            { (error: BusFailure) in LinkFailure.failed(error.text) },
             SystemBus(address: address)
         )
         let client = GATTClient(bus, device, adapter: adapter, .pkoc, owner: owner) { [weak self] path in
@@ -75,7 +75,7 @@ extension BlueZConnector: ReaderConnections {
 extension GATTProfile {
     fileprivate static let pkoc = GATTProfile(
         "PKOC",
-        of: "reader",
+        of: Phrase("the reader"),
         services: Set(PKOCService.services),
         written: [PKOCService.write],
         notified: [PKOCService.notify]

@@ -200,7 +200,7 @@ extension DoorFeature {
         _ keyID: String?,
         for session: Session
     ) -> any Message {
-        func refused(_ status: OpeningStatus, _ reason: String) -> OpeningResultMessage {
+        func refused(_ status: OpeningStatus, _ reason: Phrase) -> OpeningResultMessage {
             OpeningResultMessage(reader: reader.id, result: OpeningResult(status, reason: reason))
         }
         guard DoorDriver.exists(for: reader.profile) else {
@@ -240,7 +240,7 @@ extension DoorFeature {
                 }
             } catch {
                 if error.cause != nil { session?.log(.warning, "\(id) is not opened: \(error.logText)") }
-                result = OpeningResult(.keyNotFound, reason: "\(error.message)")
+                result = OpeningResult(.keyNotFound, reason: error.message)
             }
             if result.status == .success, let used = result.key { await credentials.used(uid: uid, keyID: used) }
             guard let self else { return }
@@ -250,7 +250,7 @@ extension DoorFeature {
             client.openings[token] = nil
             // Only the loss of the permission cancels an opening whose client is still there.
             if Task.isCancelled, result.status != .success {
-                result = OpeningResult(result.status, reason: "\(Workflow.denied)")
+                result = OpeningResult(result.status, reason: Workflow.denied)
             }
             if let radio = self.radio {
                 client.ended(reader, at: radio.now)
@@ -296,7 +296,7 @@ extension DoorFeature {
         _ provider: any CredentialProvider
     ) async throws(Failure) -> [DoorCredential] {
         let found = try await provider.credentials(uid: uid, keyID: keyID)
-        let wanted = keyID ?? "for PKOC readers"
+        let wanted: Phrase = keyID.map { Phrase(verbatim: $0) } ?? "for PKOC readers"
         guard !found.isEmpty else {
             throw Failure(.init("KeyNotFound"), "there is no active key \(wanted), or it has expired")
         }

@@ -107,7 +107,9 @@ import Text
             throw Task.isCancelled ? .cancelled : .connectionFailed("the Bluetooth adapter serves another connection")
         }
         let losesValues = BluetoothdSettings(settingsFile).losesValues(adapter)
-        var failure = LinkFailure.failed("\(adapter.name) cannot advertise, and the phone cannot either")
+        var failure = LinkFailure.failed(
+            Phrase("\(adapter.name) cannot advertise, and the phone cannot either")
+        )
         var attempts = attempts(offer, adapter, losesValues: losesValues)[...]
         var isAgain = offer.isAgain
         while let attempt = attempts.popFirst(), !Task.isCancelled {
@@ -129,8 +131,7 @@ import Text
         if Task.isCancelled { throw .cancelled }
         switch failure {
         case .timedOut: throw .connectionFailed("bluetoothd does not answer")
-        case .late(let reason), .inUse(let reason), .failed(let reason):
-            throw .connectionFailed(Phrase(verbatim: reason))
+        case .late(let reason), .inUse(let reason), .failed(let reason): throw .connectionFailed(reason)
         }
     }
 
@@ -158,7 +159,7 @@ import Text
                 try await server.establish(within: limit)
                 let first = try await server.value(within: 0)
                 guard first == GATTValue(PhoneService.central.state, PhoneService.start) else {
-                    throw .failed("what has connected does not begin a session")
+                    throw .failed(Phrase("what has connected does not begin a session"))
                 }
             }
             let isCut = losesValues && server.mtu > BluetoothdSettings.safeMTU
@@ -184,7 +185,7 @@ import Text
     }
 
     private func bus() throws(LinkFailure) -> SystemBus {
-        try translating({ (error: BusFailure) in LinkFailure.failed("\(error.text)") }, SystemBus(address: place))
+        try translating({ (error: BusFailure) in LinkFailure.failed(error.text) }, SystemBus(address: place))
     }
 
     /// Runs the first steps of a connection, which is ended if they fail.

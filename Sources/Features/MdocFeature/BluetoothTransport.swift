@@ -40,8 +40,8 @@ struct PhoneService {
     /// What badged expects of a phone that is the server.
     static func profile(_ uuid: [UInt8]) -> GATTProfile {
         GATTProfile(
-            "mobile documents",
-            of: "phone",
+            Phrase("mobile documents"),
+            of: Phrase("the phone"),
             services: [UUIDText.encode(uuid)],
             written: [peripheral.toPhone, peripheral.state],
             notified: [peripheral.state, peripheral.fromPhone],
@@ -130,8 +130,7 @@ struct PhoneService {
         if Task.isCancelled { return .cancelled }
         return switch failure {
         case .timedOut: .connectionLost("the phone does not go on")
-        case .late(let reason), .inUse(let reason), .failed(let reason):
-            .connectionLost(Phrase(verbatim: reason))
+        case .late(let reason), .inUse(let reason), .failed(let reason): .connectionLost(reason)
         }
     }
 }

@@ -542,6 +542,43 @@ private func told(_ name: StaticString, _ phrase: Phrase) -> String {
         )
     }
 
+    @Test(
+        "why a door reader was not opened is German, whether the opening had begun or not",
+        arguments: [
+            ("readerFailure", "the reader is revoked", "nicht geöffnet: der Türleser ist gesperrt (readerFailure)"),
+            (
+                "readerFailure", "the reader has ended the dialogue with error \(5)",
+                "nicht geöffnet: der Türleser hat den Dialog mit dem Fehler 5 beendet (readerFailure)"
+            ),
+            (
+                "bluetoothCommunicationFailed", "\(Phrase("the reader")) has ended the connection",
+                "nicht geöffnet: der Leser hat die Verbindung beendet (bluetoothCommunicationFailed)"
+            ),
+            (
+                "keyNotFound", "there is no active key \(Phrase("for PKOC readers")), or it has expired",
+                "nicht geöffnet: es gibt keinen aktiven Schlüssel für Türleser mit PKOC, oder er ist abgelaufen (keyNotFound)"
+            ),
+            ("outOfRange", "the closest reader is not near enough", "der nächste Türleser ist nicht nah genug"),
+        ] as [(status: String, reason: Phrase, words: String)],
+        [true, false]
+    )
+    func opening(_ expected: (status: String, reason: Phrase, words: String), hasBegun: Bool) async throws {
+        // A reader out of range is never connected.
+        guard expected.status != "outOfRange" || !hasBegun else { return }
+        let german = try German()
+        let peer = try ScriptedPeer.opening { peer in
+            peer.send(Say.doorReader)
+            let members = #""openingType":"proximity","reader":"pkoc-A","state":"connecting","token":3"#
+            if hasBegun { peer.answer("TRIGGER", #"{"msg":"OPENING",\#(members)}"#) }
+            let result =
+                #"{"msg":"OPENING_RESULT","durationMs":9,"status":"\#(expected.status)","#
+                + #""token":\#(hasBegun ? "3" : "null"),"# + told("reason", expected.reason) + "}"
+            if hasBegun { peer.send(result) } else { peer.answer("TRIGGER", result) }
+        }
+        let program = try badgectl(peer, "open", environment: german.environment)
+        await program.ends(1, sayingFirst: "badgectl: Fehler: \(expected.words)\nRat: ")
+    }
+
     @Test("a phrase that says something else than its text leaves the text in English")
     func hostile() async throws {
         let german = try German()

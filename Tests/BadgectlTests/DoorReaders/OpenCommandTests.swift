@@ -3,10 +3,6 @@ import TestSupport
 import Testing
 import Text
 
-private let near =
-    #"{"msg":"DOOR_READER","reader":{"active":true,"id":"pkoc-A","inRange":{"proximity":true},"name":null,"#
-    + #""openingTypes":["proximity"],"profile":"pkoc","rssi":{"last":-40,"level":-40.0}}}"#
-
 private let begun =
     #"{"msg":"OPENING","openingType":"proximity","reader":"pkoc-A","state":"connecting","token":3}"#
 
@@ -23,7 +19,7 @@ private func result(_ status: String, _ decision: String, token: String = "3", r
     )
     func opens(_ arguments: [String], _ expected: (decision: String, code: Int32, text: String)) async throws {
         let peer = try ScriptedPeer.opening { peer in
-            peer.send(near)
+            peer.send(Say.doorReader)
             peer.answer(arguments.count == 1 ? "TRIGGER" : "OPEN_READER", begun)
             peer.send(begun.replacing("connecting", with: "connected"))
             // The result of another opening.
@@ -35,7 +31,7 @@ private func result(_ status: String, _ decision: String, token: String = "3", r
         #expect(program.text(.output) == expected.text)
     }
 
-    private static let named = near.replacing(#""name":null"#, with: #""name":"Front door""#)
+    private static let named = Say.doorReader.replacing(#""name":null"#, with: #""name":"Front door""#)
 
     @Test("open takes the name of a reader")
     func name() async throws {
@@ -73,7 +69,7 @@ private func result(_ status: String, _ decision: String, token: String = "3", r
             ),
         ] {
             let peer = try ScriptedPeer.opening { peer in
-                peer.send(near)
+                peer.send(Say.doorReader)
                 peer.answer("TRIGGER", begun)
                 peer.send(message)
             }
@@ -85,7 +81,7 @@ private func result(_ status: String, _ decision: String, token: String = "3", r
     @Test("an opening that cannot begin ends at once")
     func missingKey() async throws {
         let peer = try ScriptedPeer.opening { peer in
-            peer.send(near)
+            peer.send(Say.doorReader)
             let missing = result("keyNotFound", "unknown", token: "null", reason: #""badged has no key store""#)
             peer.answer("OPEN_READER", missing)
         }

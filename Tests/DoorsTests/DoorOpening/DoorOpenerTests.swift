@@ -5,6 +5,7 @@ import Crypto
 import DoorReaders
 import DoorTestSupport
 import Testing
+import Text
 import Vault
 
 @testable import DoorOpening
@@ -143,7 +144,7 @@ import Vault
         (connector.dialect, connector.mtu) = (.whole, 23)
         let result = await opener.open(Self.address, adapter: 0, try Self.credentials(), Self.patient)
         #expect(result.status == .bluetoothCommunicationFailed)
-        #expect(result.reason?.contains("MTU of 23") == true)
+        #expect(result.reason?.description.contains("MTU of 23") == true)
         await opener.waitUntilIdle()
         #expect(connector.open == 0)
     }

@@ -207,6 +207,7 @@ private final class FewKeys: CredentialProvider {
         let result = try #require(await client.next("OPENING_RESULT"))
         #expect(result["status"] == .string("keyNotFound"))
         #expect(result["reason"] == .string("there is no active key front, or it has expired"))
+        #expect(result["reasonWords"]?["values"]?.array == [.string("front")])
         // The log says of a door only what has happened.
         let failure = "opening \(OpeningStage.id) failed: keyNotFound. there is no active key front, or it has expired"
         #expect(stage.server.logged.contains { $0.hasSuffix(failure) })
@@ -296,10 +297,14 @@ private final class FewKeys: CredentialProvider {
         #expect(await client.ask(open(2), "OPENING") != nil)
         let second = try #require(await client.next("OPENING_RESULT"))
         #expect((second["status"], second["reason"]) == (.string("busy"), .string("hci0 opens another reader")))
+        // What the adapter does has its own translation, and so has each reason with a value.
+        let doing = JSON.object([JSON.Member("template", .string("opens another reader"))])
+        #expect(second["reasonWords"]?["values"]?.array == [.string("0"), doing])
         for number in 3...5 { #expect(await client.ask(open(number), "OPENING") != nil) }
         let sixth = try #require(await client.ask(open(6), "OPENING_RESULT"))
         #expect((sixth["status"], sixth["token"]) == (.string("busy"), .null))
         #expect(sixth["reason"] == .string("this client opens 4 readers already"))
+        #expect(sixth["reasonWords"]?["template"] == .string("this client opens {0} readers already"))
         await stage.connector.wait(connections: 4)
         stage.connector.release()
         for _ in 0..<4 { #expect(await client.next("OPENING_RESULT") != nil) }

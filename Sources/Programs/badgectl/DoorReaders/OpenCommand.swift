@@ -66,7 +66,7 @@ enum OpenCommand {
                 case .ended(let result):
                     // The reader may come closer, or cool down, in the time that is left.
                     guard ["outOfRange", "busy"].contains(result.status) else { return try finish(result, invocation) }
-                    reason = result.reason
+                    reason = result.reason.map(DaemonWords.text)
                 }
             case let result as DoorOpeningResult where token != nil && result.token == token:
                 return try finish(result, invocation)
@@ -96,7 +96,8 @@ enum OpenCommand {
     private static func finish(_ result: DoorOpeningResult, _ invocation: Invocation) throws {
         guard result.status == "success" else {
             let hint = tr("badgectl open --help shows what is necessary")
-            let text = tr("not opened: \(result.reason ?? result.status) (\(result.status))")
+            let reason = result.reason.map(DaemonWords.text) ?? result.status
+            let text = tr("not opened: \(reason) (\(result.status))")
             throw CommandFailure(text.printable, hint: hint)
         }
         let reader = result.readerID ?? tr("the reader")
