@@ -30,7 +30,7 @@ public final class TerminalWalletUser: WalletUser {
     public func answer(_ question: SecretQuestion) async -> SecretBox? {
         var lines: [String] = []
         if let error = question.error {
-            lines.append(Self.printable(question.isUnanswered ? "\(error)." : "Not sent to the card: \(error)."))
+            lines.append(Self.printable(question.wasTried ? "\(error)." : "Not sent to the card: \(error)."))
         }
         if let last = question.last, last.outcome == .wrong { lines.append("That \(name(last.kind)) was wrong.") }
         if let left = question.triesLeft, question.kind == .pin || question.kind == .puk {

@@ -48,8 +48,6 @@ struct PasswordPrompt: CardPrompt {
     private static let unanswered: Phrase =
         "The card gave no answer, so the value may have been right; it is needed again"
 
-    var fault: Phrase? { isUnanswered ? Self.unanswered : nil }
-
     var name: StaticString {
         switch kind {
         case .pin: "ENTER_PIN"
@@ -62,9 +60,10 @@ struct PasswordPrompt: CardPrompt {
     var lease: CardLease { card.lease }
 
     func message(_ number: Int, to session: Session, error: Phrase?) -> any Message {
-        question(number, to: session, error: error) { object in
-            // Any other error is about a value that badged has not sent to the card.
-            if error == Self.unanswered { object.member("unanswered", true) }
+        // An error of a command is about a value that badged has not sent to the card.
+        let tellsSilence = error == nil && isUnanswered
+        return question(number, to: session, error: tellsSilence ? Self.unanswered : error) { object in
+            if tellsSilence { object.member("unanswered", true) }
         }
     }
 

@@ -10,11 +10,9 @@ package protocol Prompt: Sendable {
     /// The name of the message that asks, which is also the `state` of GET_STATUS, such as `ENTER_PIN`.
     var name: StaticString { get }
 
-    /// Returns the message that asks, usually a `question`. `error` says what was wrong with the last value.
+    /// Returns the message that asks, usually a `question`. `error` says why a command did not answer it; nil in the first
+    /// message.
     @Loop func message(_ number: Int, to session: Session, error: Phrase?) -> any Message
-
-    /// What happened to the value before, if the client cannot know: `error` of the first message.
-    var fault: Phrase? { get }
 
     /// Whether the subject of the prompt, such as a card in its reader, still exists.
     @Loop var isCurrent: Bool { get }
@@ -26,8 +24,6 @@ package protocol Prompt: Sendable {
 }
 
 extension Prompt {
-    package var fault: Phrase? { nil }
-
     package var isCurrent: Bool { true }
 
     @Loop package func answer(in call: Call) throws(Failure) -> Answer { throw .badState }
@@ -146,7 +142,7 @@ extension Workflow {
         defer { alarm.cancel() }
         let result = await withCheckedContinuation { continuation in
             openPrompt = OpenPrompt(number, prompt, self, continuation)
-            session.push(prompt.message(number, to: session, error: prompt.fault))
+            session.push(prompt.message(number, to: session, error: nil))
         }
         return try result.get()
     }

@@ -148,12 +148,13 @@ import Text
             ["wallet", "pair"],
             input: ["one", "two"],
             sent: ["SET_PAIRING_PASSWORD one"],
-            error: "badged has not sent the value to the card (The card does not know it): the card was not paired"
+            error: "the pairing password was wrong: the card was not paired"
         ) { peer in
             peer.command("RUN_WALLET")
             peer.send(Played.started("PAIR"))
             peer.prompt(Played.enter("PAIRING_PASSWORD", 1), "SET_PAIRING_PASSWORD")
-            peer.prompt(Played.enter("PAIRING_PASSWORD", 2, error: "The card does not know it"), "CANCEL")
+            let again = Played.enter("PAIRING_PASSWORD", 2, error: "The card does not know it")
+            peer.prompt(again.dropLast() + #","wrong":true}"#, "CANCEL")
             peer.send(Played.interrupted("PAIR", "USER_CANCELED"))
         },
         Dialogue(

@@ -110,6 +110,27 @@ import Text
         #expect(start["duressPin"] == .bool(true) && start["passphrase"] == .bool(true))
     }
 
+    @Test(
+        "a pairing password that the card does not know is not called unsent, and one of another form is",
+        arguments: [true, false]
+    )
+    func pairingPassword(isWrong: Bool) async throws {
+        let again = Played.enter("PAIRING_PASSWORD", 2, error: "The card does not know it").dropLast()
+        let peer = try ScriptedPeer { peer in
+            peer.command("RUN_WALLET")
+            peer.send(Played.started("PAIR"))
+            peer.prompt(Played.enter("PAIRING_PASSWORD", 1), "SET_PAIRING_PASSWORD")
+            peer.prompt(again + (isWrong ? #","wrong":true}"# : "}"), "SET_PAIRING_PASSWORD")
+            peer.send(Played.complete("PAIR", Played.card))
+        }
+        let program = try badgectl(peer, "wallet", "pair", hasTerminal: true)
+        for _ in 1...2 { await answer(program, "password: ", "one") }
+        #expect(await program.exitCode == 0, "\(program.everything)")
+        let lines = program.dialogue.split(separator: "\n")
+        #expect(lines.contains("The card does not know it.") == isWrong, "\(program.dialogue)")
+        #expect(lines.contains("Not sent to the card: The card does not know it.") != isWrong)
+    }
+
     @Test("pin shows the tries that are left, and goes on with the PUK when the PIN is blocked")
     func tries() async throws {
         let peer = try ScriptedPeer { $0.playResetPIN(lastTries: 1) }

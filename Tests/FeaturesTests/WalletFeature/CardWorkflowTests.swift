@@ -149,6 +149,8 @@ let resettable = ["3.1", "4.0"]
                 nil, "You must provide 1 - 128 ASCII characters", "The card does not know this pairing password", nil,
             ]
         )
+        // Only the last one was tried with the card.
+        #expect(user.heard.dropFirst().map { $0["wrong"]?.bool } == [nil, nil, true, nil])
         #expect(try await bench.info().freeSlots == 4)
     }
 

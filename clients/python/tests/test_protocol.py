@@ -156,11 +156,12 @@ class Messages(unittest.TestCase):
         card = badged.Card.decode({"kind": "passport", "country": "UTO"})
         self.assertEqual((card.kind, card.raw["country"]), ("passport", "UTO"))
 
-    def test_a_value_without_an_answer_is_told(self) -> None:
+    def test_what_came_of_a_value_is_told(self) -> None:
         kinds: list[type[badged.SecretPrompt]] = [badged.EnterCan, badged.EnterPuk]
         for kind in kinds:
             self.assertTrue(kind.decode({"question": 1, "error": "E", "unanswered": True}).unanswered)
             self.assertFalse(kind.decode({"question": 1, "error": "E"}).unanswered)
+        self.assertTrue(badged.EnterPairingPassword.decode({"question": 1, "error": "E", "wrong": True}).wrong)
 
     def test_wrong_types_are_errors(self) -> None:
         wrong: list[tuple[type[badged.Record], Any]] = [

@@ -29,11 +29,14 @@ public struct SecretQuestion: ServerMessage, NamedMessage {
 
     public var kind: SecretKind
     public var reader: Reader
-    /// Why badged did not give the last value to the card; if `isUnanswered`, that the card has not answered to it. nil
-    /// also after a value that the card has refused.
+    /// Why badged did not give the last value to the card; if `isUnanswered`, that the card has not answered to it; if
+    /// `isWrong`, that it was wrong. nil also after a value that the card has refused.
     public var error: String?
     /// Whether badged gave the last value to the card, and the card did not answer: the value may have been right.
     public var isUnanswered = false
+    /// Whether badged tried the last value with the card, and it was wrong. Only with `error`: values with tries have
+    /// messages of their own.
+    public var isWrong = false
     /// During a workflow such as `changePIN`: what happened to the value before. nil when there was none, or when
     /// `error` says it.
     public var last: LastAnswer?
@@ -44,6 +47,9 @@ public struct SecretQuestion: ServerMessage, NamedMessage {
     public var retryCounter: Int?
     /// The user of the wallet, as `runWallet` has named it; nil for other cards.
     public var userID: String?
+
+    /// Whether badged tried the last value with the card, whatever came of it; false also if there was none.
+    public var wasTried: Bool { isUnanswered || isWrong }
 
     public var refusal: ClientError? { error.map(ClientError.refused) }
 
@@ -58,6 +64,7 @@ extension SecretQuestion {
         reader = try json.required("reader", as: Reader.init(entry:))
         error = json["error"]?.string
         isUnanswered = json["unanswered"]?.bool ?? false
+        isWrong = json["wrong"]?.bool ?? false
         number = json["question"]?.int
         retryCounter = json["retryCounter"]?.int
         userID = json["userId"]?.string

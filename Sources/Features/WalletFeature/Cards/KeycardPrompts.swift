@@ -50,7 +50,7 @@ struct KeycardPrompt: CardPrompt {
     let lease: CardLease
     /// The user of the workflow; nil for a workflow without users.
     let userID: String?
-    /// What was wrong with the last value, at its check by the card.
+    /// What was wrong with the last value, at its check with the card.
     var error: Phrase?
 
     /// The commands that no other kind of card has.
@@ -71,7 +71,10 @@ struct KeycardPrompt: CardPrompt {
     }
 
     func message(_ number: Int, to session: Session, error: Phrase?) -> any Message {
-        question(number, to: session, error: error ?? self.error) { object in
+        // An error of a command is about a value that was not tried.
+        let isWrong = error == nil && self.error != nil
+        return question(number, to: session, error: error ?? self.error) { object in
+            if isWrong { object.member("wrong", true) }
             if let userID { object.member("userId", userID) }
             if let retryCounter = kind.retryCounter { object.member("retryCounter", retryCounter) }
         }

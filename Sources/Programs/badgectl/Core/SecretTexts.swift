@@ -44,6 +44,7 @@ extension SecretQuestion {
     /// Why the value before was not accepted; nil: it was, or there was none.
     fileprivate var lastFault: String? {
         if isUnanswered { return tr("the card gave no answer, so the value may have been right") }
+        if isWrong { return tr("the \(kind.label) was wrong") }
         if let error { return tr("badged has not sent the value to the card (\(DaemonWords.text(error)))") }
         return switch (last?.outcome, last?.kind) {
         case (.wrong, let kind?): tr("the \(kind.label) was wrong")
@@ -126,7 +127,7 @@ extension CommandLineUser: CardUser {
         isChecked = false
         if let error = question.error {
             let text = DaemonWords.text(error)
-            return say(question.isUnanswered ? text + "." : tr("Not sent to the card: \(text)."))
+            return say(question.wasTried ? text + "." : tr("Not sent to the card: \(text)."))
         }
         let last = question.last
         switch last?.outcome {

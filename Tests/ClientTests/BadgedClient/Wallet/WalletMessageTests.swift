@@ -66,6 +66,10 @@ import Text
             SecretQuestion(kind: .pairingPassword, reader: reader, number: 9, userID: "u")
         ),
         MessageCase(
+            Played.enter("PAIRING_PASSWORD", 9, error: "E").dropLast() + #","wrong":true}"#,
+            SecretQuestion(kind: .pairingPassword, reader: reader, error: "E", isWrong: true, number: 9, userID: "u")
+        ),
+        MessageCase(
             Played.enter("DURESS_PIN", 9, error: "E"),
             SecretQuestion(kind: .duressPIN, reader: reader, error: "E", number: 9, userID: "u")
         ),

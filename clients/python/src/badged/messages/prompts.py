@@ -29,8 +29,9 @@ __all__ = [
 class SecretPrompt(Prompt):
     """Asks for a secret.
 
-    `error` says why badged has not sent the value before to the card, or, if `unanswered`, that the card gave no answer
-    to it: the value may have been right. If the prompt comes again without `error`, the card has refused the value.
+    `error` says why badged has not sent the value before to the card; or, if `unanswered`, that the card gave no answer
+    to it: the value may have been right; or, if `wrong`, that it was tried with the card and was wrong. If the prompt
+    comes again without `error`, the card has refused the value.
     """
 
     #: What is asked for, in words.
@@ -40,6 +41,7 @@ class SecretPrompt(Prompt):
     question: int | None = None
     error: str | None = None
     unanswered: bool = False
+    wrong: bool = False
     reader: Reader | None = None
     user_id: str | None = None
     retry_counter: int | None = None
