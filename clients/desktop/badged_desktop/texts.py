@@ -419,6 +419,15 @@ def anchors(last_day: object) -> str:
     )
 
 
+def drivers(check: badged.Check | None) -> str:
+    """Why a card reader that is connected cannot be used, in the words of badged."""
+    parts = [badged.translated(check.raw, member, _) for member in ("cause", "advice")] if check else []
+    reason = foreign.line(": ".join(part for part in parts if part), 400)
+    if not reason:
+        return _("A card reader cannot be used.")
+    return _("A card reader cannot be used: {reason}", reason=reason)
+
+
 def faults(health: badged.Health) -> list[str]:
     """What is missing on this computer, and who can change that."""
     last_day = next((check.raw.get("lastDay") for check in health.checks if check.name == "trustAnchors"), None)
@@ -430,7 +439,7 @@ def faults(health: badged.Health) -> list[str]:
             "pcscd.socket pcscd. If it is missing, the administrator installs it: sudo apt install pcscd"
         ),
         "pcscdAccess": _("badged may not use the service for card readers."),
-        "drivers": _("A card reader is connected, but its driver is missing: sudo apt install libccid"),
+        "drivers": drivers(next((check for check in health.checks if check.name == "drivers"), None)),
     }
     return [
         texts[check.name]

@@ -199,6 +199,17 @@ class Texts(unittest.TestCase):
         (fault,) = texts.faults(badged.Health.decode({"msg": "HEALTH", "checks": [check]}))
         self.assertIn("systemctl restart pcscd", fault)
 
+    def test_drivers(self) -> None:
+        """badged says why a reader cannot be used; it may be another cause than a missing libccid."""
+        for more, said in (
+            ({"advice": "plug X\u202e in again"}, "A card reader cannot be used: plug X in again"),
+            ({"cause": "no power", "advice": "use a hub"}, "cannot be used: no power: use a hub"),
+            ({}, "A card reader cannot be used."),
+        ):
+            check = {"name": "drivers", "ok": False, **more}
+            (fault,) = texts.faults(badged.Health.decode({"msg": "HEALTH", "checks": [check]}))
+            self.assertTrue(fault.endswith(said), fault)
+
     def test_unknown_pin(self) -> None:
         """The card is said to have left only if it has."""
         for reason, left in (("Change_Pin_No_SetEidPinCommand_Response", True), ("Change_Pin_Unrecoverable", False)):
