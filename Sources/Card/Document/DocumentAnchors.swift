@@ -158,8 +158,20 @@ package struct DocumentAnchors: Sendable {
 
     /// Why nobody can choose the signer of a master list: its authority has revoked it, or its country names its defects.
     package func objection(to proof: SignedData.Proof, at time: Int) -> Malformed? {
-        let check = judge(proof.claim, as: .masterList, countries: [proof.signer.subject.country ?? ""], at: time)
-        return check.reason == .revoked || check.reason == .defect ? check.reason.map { Malformed($0.text) } : nil
+        let check = check(proof, of: .masterList, at: time)
+        return check.reason == .revoked || check.reason == .defect ? check.fault : nil
+    }
+
+    /// What is known against the signer of a master list that was not taken; nil: only that no trusted authority is its
+    /// own.
+    package func doubt(about proof: SignedData.Proof, at time: Int) -> Malformed? {
+        let check = check(proof, of: .masterList, at: time)
+        if let fault = check.fault { return check.isOfUnknownAuthority ? nil : fault }
+        return isOfChosenAuthority(proof.signer, at: time) ? nil : Self.notChosen
+    }
+
+    private func check(_ proof: SignedData.Proof, of object: SignedObject, at time: Int) -> AuthorityCheck {
+        judge(proof.claim, as: object, countries: [proof.signer.subject.country ?? ""], at: time)
     }
 
     /// Takes a link certificate. It is used only if an authority that is trusted has signed it.
@@ -211,9 +223,8 @@ package struct DocumentAnchors: Sendable {
         var fault: Malformed?
         for proof in proofs {
             let signer = proof.signer
-            let check = judge(proof.claim, as: object, countries: [signer.subject.country ?? ""], at: time)
-            if check.result != .passed {
-                fault = fault ?? Malformed(check.reason?.text ?? Self.notTrusted.text)
+            if let wrong = check(proof, of: object, at: time).fault {
+                fault = fault ?? wrong
             } else if object == .masterList, !isOfChosenAuthority(signer, at: time) {
                 fault = fault ?? Self.notChosen
             } else {

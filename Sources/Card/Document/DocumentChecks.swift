@@ -121,6 +121,18 @@ package struct AuthorityCheck: Sendable, Equatable {
     package var defects: [[UInt8]] = []
     /// The lists that may name the signer and cannot be used, each with the reason.
     package var unusableLists: [String] = []
+
+    /// Whether it did not pass because no authority that is trusted is that of the signer.
+    package var isOfUnknownAuthority: Bool {
+        result != .passed && (reason == nil || reason == .unknownAuthority)
+    }
+
+    /// Why the signer does not count, for people who import a list; nil: it does.
+    package var fault: Malformed? {
+        guard result != .passed else { return nil }
+        return reason.map { Malformed($0.text) } ?? DocumentAnchors.notTrusted
+    }
+
     /// What to do next.
     package var advice: Phrase? {
         guard result == .notDone else { return nil }

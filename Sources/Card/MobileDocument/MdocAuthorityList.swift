@@ -77,9 +77,7 @@ package struct MdocAuthorityList: Sendable {
         try anchors.trust(root)
         let claim = SignedData.Claim(certificate: signer, signingTime: date)
         let check = anchors.judge(claim, as: .authorityList, countries: [signer.subject.country ?? ""], at: time)
-        guard check.result == .passed else {
-            throw Malformed(check.reason?.text ?? DocumentAnchors.notTrusted.text)
-        }
+        if let fault = check.fault { throw fault }
         if let nextUpdate, nextUpdate < time { throw Malformed("the list is over: its provider has a newer one") }
     }
 }

@@ -114,16 +114,19 @@ package struct MdocStatusList: Sendable {
     /// - Parameters:
     ///   - anchors: the authorities.
     ///   - time: seconds since 1970.
-    /// - Returns: the authority.
-    /// - Throws: `Malformed` with the reason if none has.
+    /// - Returns: what is known of the signer; nil: the signature is wrong.
+    package func check(by anchors: DocumentAnchors, at time: Int) -> AuthorityCheck? {
+        guard let signer = signer() else { return nil }
+        let claim = SignedData.Claim(certificate: signer)
+        return anchors.judge(claim, as: object, countries: [signer.subject.country ?? ""], at: time)
+    }
+
+    /// Returns the authority of the signer, which `check` finds.
+    /// - Throws: `Malformed` with the reason if none has certified it.
     @discardableResult
     package func judge(by anchors: DocumentAnchors, at time: Int) throws(Malformed) -> DocumentCertificate? {
-        guard let signer = signer() else { throw DocumentAnchors.wrongSignature }
-        let claim = SignedData.Claim(certificate: signer)
-        let check = anchors.judge(claim, as: object, countries: [signer.subject.country ?? ""], at: time)
-        guard check.result == .passed else {
-            throw Malformed(check.reason?.text ?? DocumentAnchors.notTrusted.text)
-        }
+        guard let check = check(by: anchors, at: time) else { throw DocumentAnchors.wrongSignature }
+        if let fault = check.fault { throw fault }
         return check.issuer
     }
 

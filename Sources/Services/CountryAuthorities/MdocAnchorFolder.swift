@@ -219,7 +219,8 @@ package final class MdocAnchorFolder: Sendable {
         }
         for (name, list) in statusLists where !Task.isCancelled {
             // The authority of an imported list may be one that only documents name.
-            guard let fault = fault(of: list), fault != DocumentAnchors.notTrusted else { continue }
+            guard let fault = fault(of: list), list.check(by: anchors, at: time)?.isOfUnknownAuthority != true
+            else { continue }
             ignoreStatusList(name, fault)
         }
         for (address, list) in ofServers where !Task.isCancelled { refusals[address] = fault(of: list) }

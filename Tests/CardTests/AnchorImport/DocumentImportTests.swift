@@ -232,6 +232,8 @@ import Text
             #expect(chosen.questions.count == (isAsked ? 1 : 0))
             if let doubt { #expect(chosen.questions.first?.doubt?.contains(doubt) == true, "\(chosen.questions)") }
             guard case .masterList(let signed) = try DocumentAnchorFile(list) else { continue }
+            // An authority that nobody knows is what the question is about, and no doubt.
+            #expect(DocumentAnchors().doubt(about: signed.proof, at: DocumentCatalogue.time) == nil)
             if isPinned {
                 chosen.accept(fingerprint: signed.proof.signer.fingerprint)
             } else {

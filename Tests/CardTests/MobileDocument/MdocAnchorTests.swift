@@ -147,6 +147,14 @@ struct MdocAnchorTests {
         #expect(summary.authorities == 2 && summary.statusLists == 1 && summary.countries == ["UT", "XX"])
         #expect(summary.warnings.count == 2, "\(summary.warnings)")
         #expect(await folder.authorities(at: time).listCount == 1)
+        // The authority of a list may be one that only documents name.
+        let other = try TemporaryFolder()
+        let forged: [UInt8] = Array(list.dropLast()) + [~(list.last ?? 0)]
+        try AnchorWriter(folder: other.path).write(["strange.cwt": list, "forged.cwt": forged])
+        let warnings = MdocAnchorFolder(other.path, warn: { _ in }).warnings(at: time)
+        #expect(warnings == ["\(other.path)/forged.cwt: \(DocumentAnchors.wrongSignature)"])
+        #expect(try MdocStatusList(list).check(by: DocumentAnchors(), at: time)?.isOfUnknownAuthority == true)
+        #expect(try MdocStatusList(forged).check(by: DocumentAnchors(), at: time) == nil)
     }
 
     @Test(

@@ -201,7 +201,7 @@ package struct DocumentAnchorImport: Sendable {
                 }
             case .masterList(let list):
                 guard anchors.objection(to: list.proof, at: time) == nil else { continue }
-                let doubt = entry.fault == DocumentAnchors.notTrusted ? nil : entry.fault?.text
+                let doubt = anchors.doubt(about: list.proof, at: time)?.text
                 let signer = list.proof.signer
                 let own = list.certificates.filter { $0.signsCertificates && $0.isSelfIssued && !$0.namesAnotherKey }
                 questions.append(
