@@ -37,8 +37,11 @@ package struct BluetoothdSettings {
         !adapter.reportsVersion && (number("GATT.ExchangeMTU") ?? .max) > Self.safeMTU
     }
 
-    /// The lines that are missing, by section.
-    private func missing(_ adapter: BlueZAdapter) -> [(section: String, lines: [String])] {
+    /// Whether bluetoothd keeps what it has learnt of devices that are not paired.
+    private var keepsFiles: Bool { values["GATT.Cache"] != "yes" && values["GATT.Cache"] != "no" }
+
+    /// The lines that are missing under `[LE]` and `[GATT]`.
+    private func missing(_ adapter: BlueZAdapter) -> (general: [String], attributes: [String]) {
         var (general, attributes): ([String], [String]) = ([], [])
         if !adapter.reportsVersion {
             for (key, limit) in [("MinAdvertisementInterval", 32), ("MaxAdvertisementInterval", 48)]
@@ -47,23 +50,22 @@ package struct BluetoothdSettings {
             }
         }
         if losesValues(adapter) { attributes.append("ExchangeMTU = \(Self.safeMTU)") }
-        if values["GATT.Cache"] != "yes", values["GATT.Cache"] != "no" { attributes.append("Cache = yes") }
-        return [("[LE]", general), ("[GATT]", attributes)].filter { !$0.1.isEmpty }
+        if keepsFiles { attributes.append("Cache = yes") }
+        return (general, attributes)
     }
 
     /// `mdoc` of GET_HEALTH.
     func check(_ adapter: BlueZAdapter) -> HealthCheck {
         let missing = missing(adapter)
-        guard !missing.isEmpty else { return HealthCheck("mdoc", ok: true) }
+        let sections = [("[LE]", missing.general), ("[GATT]", missing.attributes)].filter { !$0.1.isEmpty }
+        guard !sections.isEmpty else { return HealthCheck("mdoc", ok: true) }
         var causes: [Phrase] = []
         if losesValues(adapter) {
             causes.append("bluetoothd loses long values, so phones that connect to this host may not be read")
         }
-        if missing.contains(where: { $0.section == "[LE]" }) { causes.append("phones find this host slowly") }
-        if missing.last?.lines.last == "Cache = yes" {
-            causes.append("bluetoothd keeps a file about each phone in /var/lib/bluetooth")
-        }
-        let lines = missing.map { "\($0.section) \($0.lines.joined(separator: ", "))" }.joined(separator: "; ")
+        if !missing.general.isEmpty { causes.append("phones find this host slowly") }
+        if keepsFiles { causes.append("bluetoothd keeps a file about each phone in /var/lib/bluetooth") }
+        let lines = sections.map { "\($0) \($1.joined(separator: ", "))" }.joined(separator: "; ")
         return HealthCheck(
             "mdoc",
             ok: false,

@@ -9,8 +9,16 @@ package enum MetricsRequest {
     package enum Answer: Equatable {
         /// `isOpen`: the client asks for OpenMetrics. HEAD wants no body.
         case metrics(isOpen: Bool, withBody: Bool)
-        /// A status such as `404 Not Found`.
-        case refused(String)
+        case refused(Status)
+    }
+
+    /// The status of a response, and its reason phrase.
+    package enum Status: String, Sendable {
+        case ok = "200 OK"
+        case badRequest = "400 Bad Request"
+        case forbidden = "403 Forbidden"
+        case notFound = "404 Not Found"
+        case methodNotAllowed = "405 Method Not Allowed"
     }
 
     package static let maximumBytes = 4096
@@ -44,12 +52,12 @@ package enum MetricsRequest {
     ///
     /// A web page can make its own name resolve to this computer (DNS rebinding), but Host still has that name.
     package static func answer(_ bytes: [UInt8]?, hosts: Set<String> = []) -> Answer {
-        guard let bytes, bytes.count <= maximumBytes, let head = Head(bytes) else { return .refused("400 Bad Request") }
+        guard let bytes, bytes.count <= maximumBytes, let head = Head(bytes) else { return .refused(.badRequest) }
         guard head.hosts.allSatisfy({ LoopbackSockets.areReached(by: $0) || hosts.contains($0) }) else {
-            return .refused("403 Forbidden")
+            return .refused(.forbidden)
         }
-        guard head.path == "/metrics" else { return .refused("404 Not Found") }
-        guard head.method == "GET" || head.method == "HEAD" else { return .refused("405 Method Not Allowed") }
+        guard head.path == "/metrics" else { return .refused(.notFound) }
+        guard head.method == "GET" || head.method == "HEAD" else { return .refused(.methodNotAllowed) }
         let open = head.weight(of: "application", "openmetrics-text", isNamed: true)
         let isOpen = open > 0 && open >= head.weight(of: "text", "plain", isNamed: false)
         return .metrics(isOpen: isOpen, withBody: head.method == "GET")
@@ -171,8 +179,8 @@ package enum MetricsRequest {
     }
 
     /// The bytes of a response. The connection ends after it.
-    package static func response(_ status: String, _ type: String, _ body: String, withBody: Bool = true) -> String {
-        "HTTP/1.1 \(status)\r\nContent-Type: \(type)\r\nContent-Length: \(body.utf8.count)\r\nConnection: close\r\n"
-            + (status.hasPrefix("405") ? "Allow: GET, HEAD\r\n" : "") + "\r\n" + (withBody ? body : "")
+    package static func response(_ status: Status, _ type: String, _ body: String, withBody: Bool = true) -> String {
+        "HTTP/1.1 \(status.rawValue)\r\nContent-Type: \(type)\r\nContent-Length: \(body.utf8.count)\r\nConnection: close\r\n"
+            + (status == .methodNotAllowed ? "Allow: GET, HEAD\r\n" : "") + "\r\n" + (withBody ? body : "")
     }
 }

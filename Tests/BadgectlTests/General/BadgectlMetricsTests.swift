@@ -87,17 +87,17 @@ import Testing
                 "GET /metrics?x=1 HTTP/1.0\r\naccept: application/openmetrics-text;version=1.0.0,text/plain;q=0.5\r\n\r\n",
                 .metrics(isOpen: true, withBody: true)
             ),
-            ("GET / HTTP/1.1\r\n\r\n", .refused("404 Not Found")),
-            ("POST /metrics HTTP/1.1\r\n\r\n", .refused("405 Method Not Allowed")),
+            ("GET / HTTP/1.1\r\n\r\n", .refused(.notFound)),
+            ("POST /metrics HTTP/1.1\r\n\r\n", .refused(.methodNotAllowed)),
             (
                 "GET http://localhost:9837/metrics HTTP/1.1\r\nHost: [::1]\r\n\r\n",
                 .metrics(isOpen: false, withBody: true)
             ),
             ("HEAD HTTPS://[::1]/metrics?x HTTP/1.1\r\n\r\n", .metrics(isOpen: false, withBody: false)),
-            ("GET http://localhost HTTP/1.1\r\n\r\n", .refused("404 Not Found")),
-            ("GET http:///metrics HTTP/1.1\r\n\r\n", .refused("400 Bad Request")),
-            ("GET ftp://a/metrics HTTP/1.1\r\n\r\n", .refused("400 Bad Request")),
-            ("GET metrics HTTP/1.1\r\n\r\n", .refused("400 Bad Request")),
+            ("GET http://localhost HTTP/1.1\r\n\r\n", .refused(.notFound)),
+            ("GET http:///metrics HTTP/1.1\r\n\r\n", .refused(.badRequest)),
+            ("GET ftp://a/metrics HTTP/1.1\r\n\r\n", .refused(.badRequest)),
+            ("GET metrics HTTP/1.1\r\n\r\n", .refused(.badRequest)),
             (accept("text/plain, application/openmetrics-text;q=0"), .metrics(isOpen: false, withBody: true)),
             (accept("application/openmetrics-text; Q=0.000"), .metrics(isOpen: false, withBody: true)),
             (accept("application/openmetrics-text;q=0.5,text/plain;q=0.7"), .metrics(isOpen: false, withBody: true)),
@@ -115,13 +115,13 @@ import Testing
                 ), .metrics(isOpen: true, withBody: true)
             ),
             ("GET /metrics HTTP/1.1\r\nX-Name: M\u{FC}ller\r\n\r\n", .metrics(isOpen: false, withBody: true)),
-            ("GET /metrics HTTP/1.1\r\nA: b\r\n c\r\n\r\n", .refused("400 Bad Request")),
-            ("GET /metrics HTTP/1.1\r\nA : b\r\n\r\n", .refused("400 Bad Request")),
-            ("GET /metrics HTTP/1.1\r\n: b\r\n\r\n", .refused("400 Bad Request")),
-            ("GET /metrics HTTP/1.1\r\nno colon\r\n\r\n", .refused("400 Bad Request")),
-            ("GET /metrics HTTP/1.1\r\nA: b\u{0}\r\n\r\n", .refused("400 Bad Request")),
-            ("GET /m\u{E9} HTTP/1.1\r\n\r\n", .refused("400 Bad Request")),
-            ("GET /metrics\r\n\r\n", .refused("400 Bad Request")), ("\u{0}\r\n\r\n", .refused("400 Bad Request")),
+            ("GET /metrics HTTP/1.1\r\nA: b\r\n c\r\n\r\n", .refused(.badRequest)),
+            ("GET /metrics HTTP/1.1\r\nA : b\r\n\r\n", .refused(.badRequest)),
+            ("GET /metrics HTTP/1.1\r\n: b\r\n\r\n", .refused(.badRequest)),
+            ("GET /metrics HTTP/1.1\r\nno colon\r\n\r\n", .refused(.badRequest)),
+            ("GET /metrics HTTP/1.1\r\nA: b\u{0}\r\n\r\n", .refused(.badRequest)),
+            ("GET /m\u{E9} HTTP/1.1\r\n\r\n", .refused(.badRequest)),
+            ("GET /metrics\r\n\r\n", .refused(.badRequest)), ("\u{0}\r\n\r\n", .refused(.badRequest)),
         ]
     )
     func http(request: String, answer: MetricsRequest.Answer) {
@@ -141,7 +141,7 @@ import Testing
     )
     func hosts(name: String, isAnswered: Bool) {
         let expected: MetricsRequest.Answer =
-            isAnswered ? .metrics(isOpen: false, withBody: true) : .refused("403 Forbidden")
+            isAnswered ? .metrics(isOpen: false, withBody: true) : .refused(.forbidden)
         for request in [
             "GET /metrics HTTP/1.1\r\nHost: \(name)\r\n\r\n", "GET /metrics HTTP/1.0\r\nhost:\(name)\r\n\r\n",
         ] {
@@ -151,12 +151,22 @@ import Testing
         #expect(MetricsRequest.answer(Array(other.utf8), hosts: ["metrics.example"]) == expected)
     }
 
+    @Test("a refused method names those that are allowed, and no other answer does")
+    func allowed() {
+        let refused = MetricsRequest.response(.methodNotAllowed, "text/plain", "")
+        #expect(refused.hasPrefix("HTTP/1.1 405 Method Not Allowed\r\n"))
+        #expect(refused.contains("\r\nAllow: GET, HEAD\r\n"))
+        for status in [MetricsRequest.Status.ok, .badRequest, .forbidden, .notFound] {
+            #expect(!MetricsRequest.response(status, "text/plain", "").contains("Allow:"))
+        }
+    }
+
     @Test("a second Host, or a foreign name in the target, is refused")
     func twoHosts() {
         let two = "GET /metrics HTTP/1.1\r\nHost: localhost\r\nHost: evil.example\r\n\r\n"
-        #expect(MetricsRequest.answer(Array(two.utf8)) == .refused("400 Bad Request"))
+        #expect(MetricsRequest.answer(Array(two.utf8)) == .refused(.badRequest))
         let target = "GET http://evil.example/metrics HTTP/1.1\r\nHost: localhost\r\n\r\n"
-        #expect(MetricsRequest.answer(Array(target.utf8)) == .refused("403 Forbidden"))
+        #expect(MetricsRequest.answer(Array(target.utf8)) == .refused(.forbidden))
     }
 
     private static func accept(_ value: String) -> String { "GET /metrics HTTP/1.1\r\nAccept: \(value)\r\n\r\n" }

@@ -515,6 +515,8 @@ import Text
         #expect(check["ok"] == .bool(lines.isEmpty))
         let advice = check["advice"]?.string ?? ""
         for line in lines { #expect(advice.contains(line), "\(advice)") }
+        #expect((check["cause"]?.string?.contains("a file about each phone") == true) == lines.contains("Cache = yes"))
+        #expect((check["cause"]?.string?.contains("slowly") == true) == (lines.count > 1))
         #expect(lines.count == advice.split(separator: " = ").count - (lines.isEmpty ? 0 : 1))
     }
 }

@@ -87,11 +87,11 @@ enum MetricsCommand {
         var hosts = Set((invocation.value(of: .hosts) ?? "").lowercased().split(separator: ",").map(String.init))
         if let own = MetricsRequest.ownAddress(of: STDIN_FILENO) { hosts.insert(own) }
         switch MetricsRequest.answer(MetricsRequest.read(from: STDIN_FILENO), hosts: hosts) {
-        case .refused(let status): response = MetricsRequest.response(status, "text/plain", status + "\n")
+        case .refused(let status): response = MetricsRequest.response(status, "text/plain", status.rawValue + "\n")
         case .metrics(let isOpen, let withBody):
             let form: MetricsText.Form = isOpen ? .open : .prometheus
             let text = MetricsText.text(await families(invocation), form)
-            response = MetricsRequest.response("200 OK", form.contentType, text, withBody: withBody)
+            response = MetricsRequest.response(.ok, form.contentType, text, withBody: withBody)
         }
         Output.write(response, to: STDOUT_FILENO)
     }
