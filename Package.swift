@@ -559,7 +559,7 @@ let package = Package(
             "BadgectlTests",
             [
                 "badgectl", "badged", "badged-test-program", "BadgedClient", "EID", "HTTP", "Text", "TestSupport",
-                "DoorReaders",
+                "DoorReaders", "Document",
             ]
         ),
         tests(

@@ -64,11 +64,11 @@ package struct DocumentAnchors: Sendable {
     package var all: [DocumentCertificate] { roles.filter { $0.value == .authority }.map(\.key) }
 
     /// A signature is wrong, or its algorithm is not known.
-    package static let wrongSignature = Malformed("its signature is wrong")
+    package static let wrongSignature = Malformed(Phrase("its signature is wrong"))
     package static let notTrusted = Malformed(AuthorityCheck.Reason.unknownAuthority.text)
-    package static let notAnAuthority = Malformed("it is not the certificate of an authority")
+    package static let notAnAuthority = Malformed(Phrase("it is not the certificate of an authority"))
     package static let unknownRule = Malformed(
-        "it is an authority with a rule that badged cannot apply, such as name constraints"
+        Phrase("it is an authority with a rule that badged cannot apply, such as name constraints")
     )
 
     /// Why a certificate is not taken as that of an authority.
@@ -77,12 +77,12 @@ package struct DocumentAnchors: Sendable {
     }
 
     package static let notChosen = Malformed(
-        "another list has brought the authority of its signer, and nobody has chosen it"
+        Phrase("another list has brought the authority of its signer, and nobody has chosen it")
     )
-    static let unreadableDefects = Malformed("the list of defects cannot be read")
-    static let notValid = Malformed("its authority was not valid when it was made")
+    static let unreadableDefects = Malformed(Phrase("the list of defects cannot be read"))
+    static let notValid = Malformed(Phrase("its authority was not valid when it was made"))
     /// About a list that is kept, because an older one must not count in its place.
-    package static let unusable = Malformed("badged cannot use it, and no older list counts in its place")
+    package static let unusable = Malformed(Phrase("badged cannot use it, and no older list counts in its place"))
 
     // MARK: Import
 

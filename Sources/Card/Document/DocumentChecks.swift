@@ -64,7 +64,7 @@ package struct SignatureCheck: Sendable, Equatable {
 
 /// Whether a trusted authority has certified the signer for this document.
 package struct AuthorityCheck: Sendable, Equatable {
-    package enum Reason: String, Sendable {
+    package enum Reason: String, Sendable, CaseIterable {
         case unknownAuthority
         case wrongCertificateSignature
         case signerExpired
@@ -86,7 +86,7 @@ package struct AuthorityCheck: Sendable, Equatable {
         case unusableList
 
         /// For people who import a list.
-        package var text: String {
+        package var text: Phrase {
             switch self {
             case .unknownAuthority: "no trusted authority has signed it"
             case .wrongCertificateSignature: "the certificate of its signer has a wrong signature"

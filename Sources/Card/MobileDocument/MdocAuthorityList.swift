@@ -69,7 +69,7 @@ package struct MdocAuthorityList: Sendable {
     ///   - time: seconds since 1970.
     /// - Throws: `Malformed` with the reason if it has not.
     package func judge(by root: DocumentCertificate, at time: Int) throws(Malformed) {
-        guard let signer = certificates.first else { throw Malformed("it names no signer") }
+        guard let signer = certificates.first else { throw Malformed(Phrase("it names no signer")) }
         guard case .elliptic(let key)? = try? signer.publicKey, (try? message.verify(with: key)) == true else {
             throw DocumentAnchors.wrongSignature
         }
@@ -78,6 +78,8 @@ package struct MdocAuthorityList: Sendable {
         let claim = SignedData.Claim(certificate: signer, signingTime: date)
         let check = anchors.judge(claim, as: .authorityList, countries: [signer.subject.country ?? ""], at: time)
         if let fault = check.fault { throw fault }
-        if let nextUpdate, nextUpdate < time { throw Malformed("the list is over: its provider has a newer one") }
+        if let nextUpdate, nextUpdate < time {
+            throw Malformed(Phrase("the list is over: its provider has a newer one"))
+        }
     }
 }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import Document
 import Foundation
 import Host
 import TestSupport
@@ -505,6 +506,45 @@ private func told(_ name: StaticString, _ phrase: Phrase) -> String {
         let program = try badgectl(peer, "readers", "--identify", environment: german.environment)
         _ = await program.exitCode
         #expect(program.text(.output).contains("Die Karte im Lesegerät 'B'"), "\(program.everything)")
+    }
+
+    @Test("why an import leaves a file is German")
+    func leftFiles() async throws {
+        let german = try German()
+        let folder = try TemporaryFolder()
+        try folder.write("list.zip", [0x50, 0x4B, 5, 6])
+        let program = try RunningProgram(
+            "badgectl",
+            ["mdoc", "anchors", "import", "--folder", folder.path, "\(folder.path)/list.zip"],
+            environment: german.environment
+        )
+        _ = await program.exitCode
+        #expect(program.text(.error).contains("list.zip: das ZIP-Archiv hat kein Verzeichnis"), "\(program.everything)")
+        // What is known against a list.
+        let faults = [
+            DocumentAnchors.wrongSignature, DocumentAnchors.unknownRule, DocumentAnchors.notAnAuthority,
+            DocumentAnchors.notChosen, DocumentAnchors.unusable,
+        ]
+        let reasons = AuthorityCheck.Reason.allCases.map(\.text) + faults.map(\.words)
+        let known = Set(german.texts.filter { !$0.value.isEmpty }.map(\.key))
+        #expect(reasons.map(\.key).filter { !known.contains($0) } == [])
+    }
+
+    @Test("elements of a phone that nobody asked for have their German names")
+    func unasked() async throws {
+        let german = try German()
+        let document =
+            #"{"docType":"org.iso.18013.5.1.mDL","verdict":"genuine","withheld":["given_name"],"#
+            + #""unasked":["family_name"],"checks":{}}"#
+        let peer = try ScriptedPeer { peer in
+            peer.command("RUN_READ_MDOC")
+            peer.send(#"{"msg":"MDOC"}"#)
+            peer.send(#"{"msg":"MDOC","success":true,"verdict":"genuine","documents":[\#(document)]}"#)
+        }
+        let program = try badgectl(peer, "mdoc", "--item", "given_name", environment: german.environment)
+        _ = await program.exitCode
+        let rows = program.text(.output).split(separator: "\n").map { $0.split(separator: " ").joined(separator: " ") }
+        #expect(rows.contains("nicht gefragt Familienname"), "\(program.everything)")
     }
 
     @Test("failures of the connection are German")

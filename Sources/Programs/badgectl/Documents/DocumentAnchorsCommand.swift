@@ -75,7 +75,7 @@ enum DocumentAnchorsCommand {
             if try await agrees(to: questions) { chosen.accept(questions) }
         }
         chosen.finish()
-        for note in chosen.notes { Output.note(note.printable) }
+        for note in chosen.notes { Output.note(DaemonWords.placed(note).printable) }
         for complaint in chosen.complaints { Output.note(tr("left \(complaint)").printable) }
         guard !chosen.files.isEmpty else {
             throw CommandFailure(
@@ -115,7 +115,7 @@ enum DocumentAnchorsCommand {
         for question in questions {
             let countries = question.countries.joined(separator: " ")
             let rows =
-                (question.doubt.map { [(tr("doubt"), $0)] } ?? []) + [
+                (question.doubt.map { [(tr("doubt"), DaemonWords.text($0))] } ?? []) + [
                     ("SHA-256", Hex.encode(question.fingerprint)),
                     (tr("brings"), "\(authorities(question.authorities, question.countries.count)): \(countries)"),
                     (tr("newest"), tr("of \(question.newest)")),

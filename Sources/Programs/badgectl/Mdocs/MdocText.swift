@@ -21,7 +21,8 @@ enum MdocText {
             if let issuer = document.issuer { facts.append((tr("issuer"), issuer)) }
             if let end = document.validUntil { facts.append((tr("valid until"), end)) }
             if !document.unasked.isEmpty {
-                facts.append((tr("not asked for"), document.unasked.joined(separator: ", ")))
+                let names = document.unasked.map(ResultWords.element)
+                facts.append((tr("not asked for"), names.joined(separator: ", ")))
             }
             add(tr("Issue"), facts)
             add(tr("Checks"), document.checks.map { (ResultWords.text($0.name), text($0)) })

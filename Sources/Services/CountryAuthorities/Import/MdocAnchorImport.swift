@@ -78,10 +78,12 @@ package struct MdocAnchorImport: Sendable {
         guard MdocStatusList.looksLike(content) else { return documents.add(place, content) }
         do throws(MdocProblem) {
             if let list = try? MdocStatusList(content) {
-                guard list.isCurrent(at: time) else { throw .malformed("the status list is over, or not valid yet") }
+                guard list.isCurrent(at: time) else {
+                    return complain(place, "the status list is over, or not valid yet")
+                }
                 keep(content, country: nil, "cwt")
             } else {
-                try take(try MdocAuthorityList(content), place)
+                take(try MdocAuthorityList(content), place)
             }
         } catch {
             complain(place, Phrase(stringLiteral: error.text))
@@ -89,19 +91,22 @@ package struct MdocAnchorImport: Sendable {
     }
 
     /// Takes the authorities of a list, each for its document types only.
-    private mutating func take(_ list: MdocAuthorityList, _ place: String) throws(MdocProblem) {
+    private mutating func take(_ list: MdocAuthorityList, _ place: String) {
         let root: DocumentCertificate?
         switch self.root {
         case .certificate(let certificate): root = certificate
         case .fingerprint(let fingerprint): root = list.certificates.first { $0.fingerprint == fingerprint }
         case nil:
-            throw .malformed("a list of \(list.provider) counts only with --root, the certificate of its provider")
+            return complain(
+                place,
+                "a list of \(list.provider) counts only with --root, the certificate of its provider"
+            )
         }
-        guard let root else { throw .malformed("the list has no certificate with the SHA-256 of --root") }
+        guard let root else { return complain(place, "the list has no certificate with the SHA-256 of --root") }
         do throws(Malformed) {
             try list.judge(by: root, at: time)
         } catch {
-            throw MdocProblem(error)
+            return complain(place, Phrase(stringLiteral: error.text))
         }
         malformed += list.malformed
         for entry in list.entries {

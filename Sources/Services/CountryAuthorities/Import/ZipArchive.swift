@@ -34,22 +34,22 @@ package struct ZipArchive: Sendable {
     /// Reads the directory of the archive.
     package init(_ bytes: [UInt8]) throws(Malformed) {
         self.bytes = bytes
-        guard let end = Self.end(of: bytes) else { throw Malformed("the zip archive has no directory") }
+        guard let end = Self.end(of: bytes) else { throw Malformed(Phrase("the zip archive has no directory")) }
         let count = Self.number(bytes, end + 10, 2)
         let start = Self.number(bytes, end + 16, 4)
         guard count != 0xFFFF, start != 0xFFFF_FFFF else {
-            throw Malformed("badgectl does not read zip archives of the ZIP64 format")
+            throw Malformed(Phrase("badgectl does not read zip archives of the ZIP64 format"))
         }
-        guard count <= Self.maximumEntries else { throw Malformed("the zip archive has too many entries") }
+        guard count <= Self.maximumEntries else { throw Malformed(Phrase("the zip archive has too many entries")) }
         var entries: [Entry] = []
         var position = start
         for _ in 0..<count {
             guard position <= end - 46, Self.number(bytes, position, 4) == 0x0201_4B50 else {
-                throw Malformed("the directory of the zip archive is damaged")
+                throw Malformed(Phrase("the directory of the zip archive is damaged"))
             }
             let lengths = [28, 30, 32].map { Self.number(bytes, position + $0, 2) }
             let next = position + 46 + lengths[0] + lengths[1] + lengths[2]
-            guard next <= end else { throw Malformed("the directory of the zip archive is damaged") }
+            guard next <= end else { throw Malformed(Phrase("the directory of the zip archive is damaged")) }
             entries.append(
                 Entry(
                     name: String(decoding: bytes[(position + 46)..<(position + 46 + lengths[0])], as: UTF8.self),
@@ -68,26 +68,26 @@ package struct ZipArchive: Sendable {
 
     /// Unpacks an entry that has at most `limit` bytes.
     package func content(of entry: Entry, limit: Int) throws(Malformed) -> [UInt8] {
-        guard !entry.isEncrypted else { throw Malformed("is encrypted") }
-        guard entry.count <= limit else { throw Malformed("is too long") }
+        guard !entry.isEncrypted else { throw Malformed(Phrase("is encrypted")) }
+        guard entry.count <= limit else { throw Malformed(Phrase("is too long")) }
         guard entry.offset <= bytes.count - 30, Self.number(bytes, entry.offset, 4) == 0x0403_4B50 else {
-            throw Malformed("is not at its place in the zip archive")
+            throw Malformed(Phrase("is not at its place in the zip archive"))
         }
         let start =
             entry.offset + 30 + Self.number(bytes, entry.offset + 26, 2) + Self.number(bytes, entry.offset + 28, 2)
         guard start <= bytes.count, entry.packedCount <= bytes.count - start else {
-            throw Malformed("is not complete")
+            throw Malformed(Phrase("is not complete"))
         }
         let packed = bytes[start..<(start + entry.packedCount)]
         let content: [UInt8]?
         switch entry.method {
         case 0: content = Array(packed)
         case 8: content = Self.inflate(packed, count: entry.count)
-        default: throw Malformed("is compressed with a method that badgectl does not know")
+        default: throw Malformed(Phrase("is compressed with a method that badgectl does not know"))
         }
         guard let content, content.count == entry.count,
             crc32(0, content, uInt(content.count)) == entry.checksum
-        else { throw Malformed("is damaged") }
+        else { throw Malformed(Phrase("is damaged")) }
         return content
     }
 
