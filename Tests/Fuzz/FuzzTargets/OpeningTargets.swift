@@ -52,7 +52,7 @@ private let siteIdentifier: [UInt8] = [
                 }
             }
         } catch {
-            require(!error.text.isEmpty, "a failure without a reason")
+            require(!error.text.description.isEmpty, "a failure without a reason")
         }
     }
 }
