@@ -25,7 +25,7 @@ package enum PlainFile {
         let descriptor = clinux_open(path, flags | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0o600)
         guard descriptor >= 0 else {
             switch errno {
-            case ENOENT: return .missing
+            case ENOENT: return isLink(path) ? .failed("it is a link to a file that is missing") : .missing
             case ENXIO, EISDIR: return notPlain
             default: return .failed(errorText())
             }
@@ -36,6 +36,12 @@ package enum PlainFile {
             return notPlain
         }
         return .file(descriptor)
+    }
+
+    /// Whether there is a link of this name. `errno` stays as it is, if so.
+    static func isLink(_ path: String) -> Bool {
+        var status = stat()
+        return lstat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFLNK
     }
 
     /// Opens what a person names on a command line: a plain file, a pipe or a terminal. Never waits until somebody writes

@@ -48,7 +48,7 @@ package struct SettingFiles: Sendable, Equatable {
             do throws(StartError) {
                 guard let bytes = try INIFile.contents(of: path, checksOwner: true) else {
                     guard path == main else {
-                        let hint = "remove or rename it: it is a link to nothing, or its name is not UTF-8"
+                        let hint = "remove or rename it: its name is not UTF-8"
                         throw .inConfiguration("cannot read \(path): there is no such file", hint: hint)
                     }
                     guard !mustExist else {
@@ -83,6 +83,9 @@ package struct SettingFiles: Sendable, Equatable {
             if errno != ENOENT {
                 let hint = errno == ENOTDIR ? "move it: it is no folder" : "chmod a+rx \(folder)"
                 errors.append(.inConfiguration("cannot read \(folder): \(errorText())", hint: hint))
+            } else if PlainFile.isLink(folder) {
+                let hint = "remove the link, or make its folder"
+                errors.append(.inConfiguration("\(folder) is a link to a folder that is missing", hint: hint))
             }
             return []
         }
