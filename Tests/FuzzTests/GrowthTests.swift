@@ -38,7 +38,7 @@ struct GrowthTests {
                 }
                 guard Growth.time(runs: 1, { run(2 * size) }) > negligible else { continue }
                 // A measurement on a busy machine is repeated.
-                let isSlow = (0..<3).allSatisfy { _ in Growth.factor(from: size, run) > Growth.limit }
+                let isSlow = (0..<10).allSatisfy { _ in Growth.factor(from: size, run) > Growth.limit }
                 if isSlow { return "\(alphabet) at \(place) of \(seed.count)" }
             }
         }

@@ -41,24 +41,67 @@ package struct PEM: Sendable {
         package let der: [UInt8]?
     }
 
+    /// What is in a text.
+    package struct Contents: Sendable {
+        package fileprivate(set) var objects: [Object] = []
+        /// The words between the dashes of lines that are damaged, or that have lost their other line; empty for bytes
+        /// that are no text. An object may be missing there.
+        package fileprivate(set) var damaged: Set<String> = []
+
+        /// Whether an object may be missing that is no certificate.
+        package var mayHideList: Bool { damaged.contains { !$0.hasSuffix(certificateLabel) } }
+    }
+
     /// Returns every object in a text, whatever stands between them.
-    package static func objects(in text: [UInt8]) -> [Object] {
+    package static func objects(in text: [UInt8]) -> [Object] { contents(of: text).objects }
+
+    /// Returns every object in a text, whatever stands between them, and what is damaged.
+    package static func contents(of text: [UInt8]) -> Contents {
         let begin = Array("-----BEGIN ".utf8)
         let end = Array("-----END ".utf8)
-        var objects: [Object] = []
+        var contents = Contents()
         var open: (label: String, digits: [UInt8])?
         for line in text.split(whereSeparator: { $0 == 0x0A || $0 == 0x0D }) {
-            let line = Array(line.drop { $0 == 0x20 || $0 == 0x09 })
+            let line = Array(line.trimmed { $0 == 0x20 || $0 == 0x09 })
             if line.starts(with: begin), let dash = line[begin.count...].firstIndex(of: UInt8(ascii: "-")) {
-                open = (String(decoding: line[begin.count..<dash], as: UTF8.self), [])
-            } else if line.starts(with: end), let object = open {
-                let digits = String(decoding: object.digits, as: UTF8.self)
-                objects.append(Object(label: object.label, der: Base64.standard.decode(digits)))
+                if let open { contents.damaged.insert(open.label) }
+                let label = String(decoding: line[begin.count..<dash], as: UTF8.self)
+                if !line[dash...].elementsEqual(dashes) { contents.damaged.insert(label) }
+                open = (label, [])
+            } else if line.starts(with: end) {
+                let words = line.dropFirst(end.count)
+                let label = String(decoding: words.prefix { $0 != UInt8(ascii: "-") }, as: UTF8.self)
+                if open?.label != label || !words.dropFirst(label.utf8.count).elementsEqual(dashes) {
+                    contents.damaged.insert(label)
+                }
+                if let object = open {
+                    let digits = String(decoding: object.digits, as: UTF8.self)
+                    contents.objects.append(Object(label: object.label, der: Base64.standard.decode(digits)))
+                }
                 open = nil
-            } else {
+            } else if open != nil {
                 open?.digits += line.filter { $0 > 0x20 }
+            } else if isDamaged(line) {
+                contents.damaged.insert(String(decoding: line.filter { $0 != UInt8(ascii: "-") }, as: UTF8.self))
+            } else if !isText(line) {
+                contents.damaged.insert("")
             }
         }
-        return objects
+        if let open { contents.damaged.insert(open.label) }
+        return contents
+    }
+
+    private static let dashes = Array("-----".utf8)
+
+    /// Whether a line outside of an object may have been its first or last one.
+    private static func isDamaged(_ line: [UInt8]) -> Bool {
+        func isLetter(_ byte: UInt8?) -> Bool { byte.map { (0x41...0x5A).contains($0 & 0xDF) } ?? false }
+        return line.starts(with: dashes) && isLetter(line.dropFirst(dashes.count).first)
+            || line.suffix(dashes.count).elementsEqual(dashes) && isLetter(line.dropLast(dashes.count).last)
+    }
+
+    /// Whether bytes have no control characters but those of text.
+    package static func isText(_ bytes: some Sequence<UInt8>) -> Bool {
+        bytes.allSatisfy { $0 >= 0x20 && $0 != 0x7F || (0x09...0x0D).contains($0) }
     }
 }

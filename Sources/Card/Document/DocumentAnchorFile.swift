@@ -29,10 +29,15 @@ package enum DocumentAnchorFile: Sendable, Equatable {
             for entry in entries { add(entry, isNamedList: false) }
         }
 
-        /// Reads each object of a file in PEM.
-        init(_ objects: [PEM.Object]) {
+        /// Reads each object of a file in PEM. An object that has lost a line may have been a list.
+        init(_ contents: PEM.Contents) {
             isChosen = true
-            for object in objects { add(object.der, isNamedList: object.label == PEM.revocationListLabel) }
+            for object in contents.objects { add(object.der, isNamedList: object.label == PEM.revocationListLabel) }
+            guard !contents.damaged.isEmpty else { return }
+            let fault = Malformed(Phrase("a line with -----BEGIN or -----END is damaged or missing"))
+            malformed += contents.damaged.count
+            firstFault = firstFault ?? fault
+            if contents.mayHideList { listFault = listFault ?? fault }
         }
 
         private mutating func add(_ entry: [UInt8]?, isNamedList: Bool) {
@@ -63,18 +68,18 @@ package enum DocumentAnchorFile: Sendable, Equatable {
     /// Reads a file in DER, in base64 or in PEM with any number of objects, a collection of certificates (p7b), or an
     /// export of a directory (LDIF).
     package init(_ bytes: [UInt8]) throws(Malformed) {
-        if bytes.starts(with: [0x50, 0x4B, 0x03, 0x04]) {
+        if bytes.starts(with: Self.zipArchive) {
             throw Malformed("it is a zip archive: unpack it, and name the files in it")
         }
         if bytes.first == 0x30 {
             self = try Self.binary(bytes)
             return
         }
-        let objects = PEM.objects(in: bytes)
-        if objects.count == 1, let der = objects[0].der {
+        let contents = PEM.contents(of: bytes)
+        if contents.objects.count == 1, contents.damaged.isEmpty, let der = contents.objects[0].der {
             self = try Self.binary(der)
-        } else if !objects.isEmpty {
-            self = .collection(Collection(objects))
+        } else if !contents.objects.isEmpty {
+            self = .collection(Collection(contents))
         } else if let values = DirectoryExport.values(of: bytes) {
             guard !values.isEmpty else { throw Malformed("the directory has no certificate and no list") }
             self = .collection(Collection(values.map(\.content), isChosen: false))
@@ -84,6 +89,8 @@ package enum DocumentAnchorFile: Sendable, Equatable {
             self = try Self.binary(der)
         }
     }
+
+    private static let zipArchive: [UInt8] = [0x50, 0x4B, 0x03, 0x04]
 
     /// The maximum length of one object. Each attempt to read a longer one would only copy it.
     private static let maximumObject = 1 << 24
@@ -130,13 +137,13 @@ package enum DocumentAnchorFile: Sendable, Equatable {
         if listSuffixes.contains(where: name.hasSuffix) { return true }
         if trustSuffixes.contains(where: name.hasSuffix) { return false }
         guard let content, let first = content.first else { return true }
-        if first == 0x30 { return mayRevoke(content) }
-        let begin = Array("-----BEGIN \(PEM.revocationListLabel)".utf8)
-        if content.split(whereSeparator: { $0 == 0x0A || $0 == 0x0D }).contains(where: { $0.starts(with: begin) }) {
-            return true
-        }
-        return PEM.objects(in: content).contains { object in
-            object.label != PEM.certificateLabel && object.der.map { mayRevoke($0) } ?? false
+        guard !content.starts(with: zipArchive) else { return false }
+        if first == 0x30 || !PEM.isText(content) { return mayRevoke(content) }
+        let contents = PEM.contents(of: content)
+        if contents.mayHideList { return true }
+        return contents.objects.contains { object in
+            object.label == PEM.revocationListLabel
+                || object.label != PEM.certificateLabel && object.der.map { mayRevoke($0) } ?? false
         }
     }
 

@@ -143,7 +143,7 @@ package struct AuthorityCheck: Sendable, Equatable {
         case .noRevocationList:
             "import a current revocation list of the country: badgectl documents anchors import FILE.crl"
         case .unusableList:
-            "import the revocation list or defect list again, and remove the file that cannot be used"
+            "remove the file that cannot be used, then import the revocation list or defect list again"
         default: nil
         }
     }

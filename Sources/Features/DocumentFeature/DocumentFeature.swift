@@ -116,7 +116,7 @@ import Text
                     name,
                     ok: false,
                     cause: "the list \(list.place) cannot be used: \(list.fault.words)",
-                    advice: "import the list again, and remove this file: sudo badgectl documents anchors import FILE",
+                    advice: "remove this file, then import the list again: sudo badgectl documents anchors import FILE",
                     facts: facts
                 )
             ]

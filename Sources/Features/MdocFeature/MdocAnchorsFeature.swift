@@ -62,7 +62,7 @@ import Text
                     name,
                     ok: false,
                     cause: "the list \(list.place) cannot be used: \(list.fault.words)",
-                    advice: "import the list again, and remove this file: sudo badgectl mdoc anchors import FILE",
+                    advice: "remove this file, then import the list again: sudo badgectl mdoc anchors import FILE",
                     facts: facts
                 )
             ]

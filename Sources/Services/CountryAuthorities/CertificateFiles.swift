@@ -90,10 +90,16 @@ struct FileStamp: Equatable {
     private let changeSeconds: Int
     private let changeNanoseconds: Int
 
-    /// nil: there is no such file.
-    init?(_ path: String) {
+    /// Whether there is a file of this name: not behind a link to nothing, and not if the name is not UTF-8.
+    let isThere: Bool
+
+    /// About a file that is in its folder and cannot be opened.
+    static let missing = Malformed("there is no such file, or its name is not UTF-8")
+
+    init(_ path: String) {
         var status = stat()
-        guard stat(path, &status) == 0 else { return nil }
+        isThere = stat(path, &status) == 0
+        if !isThere { status = stat() }
         self.path = path
         isFolder = status.st_mode & S_IFMT == S_IFDIR
         inode = UInt64(status.st_ino)

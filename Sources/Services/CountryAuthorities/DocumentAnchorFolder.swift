@@ -106,7 +106,8 @@ package final class DocumentAnchorFolder: Sendable {
             let name = String(stamp.path.dropFirst(path.utf8.count + 1))
             switch PlainFile.readTrusted(stamp.path, limit: DocumentAnchorFile.maximumLength) {
             case .bytes(let content): files.append((name, content))
-            case .missing: continue
+            // One that was removed meanwhile is not in the next look at the folder.
+            case .missing: ignore(stamp, name, FileStamp.missing)
             case .tooLong: ignore(stamp, name, Malformed("the file is too long"))
             case .failed(let reason): ignore(stamp, name, Malformed(reason))
             }
@@ -118,7 +119,7 @@ package final class DocumentAnchorFolder: Sendable {
         summary.links = anchors.linkCount
         summary.revocationLists = anchors.revocationListCount
         summary.lists = added.lists
-        summary.newest = stamps.map(\.seconds).max()
+        summary.newest = stamps.filter(\.isThere).map(\.seconds).max()
         summary.unusableLists = anchors.unusableLists
         summary.warnings = (warnings + added.warnings).map { "\(path)/\($0)" }
         return (anchors, State(reading: FileReading(stamps, at: time), summary: summary))
@@ -126,6 +127,6 @@ package final class DocumentAnchorFolder: Sendable {
 
     private func stamps() -> [FileStamp] {
         let names = CertificateFiles.names(in: path, suffix: "", maximumCount: Self.maximumCount) ?? []
-        return names.compactMap { FileStamp("\(path)/\($0)") }
+        return names.map { FileStamp("\(path)/\($0)") }
     }
 }

@@ -183,7 +183,7 @@ package final class MdocAnchorFolder: Sendable {
             case .bytes(let content):
                 let parts = name.split(separator: "/")
                 groups[parts.count > 1 ? String(parts[0]) : nil, default: []].append((name, content))
-            case .missing: continue
+            case .missing: ignore(stamp, name, FileStamp.missing)
             case .tooLong: ignore(stamp, name, Malformed("the file is too long"))
             case .failed(let reason): ignore(stamp, name, Malformed(reason))
             }
@@ -238,7 +238,7 @@ package final class MdocAnchorFolder: Sendable {
         let addresses = Set(refusals.keys.map(PublishedList.shown))
         summary.unusableLists = unusableLists.filter { !addresses.contains($0.place) }.sorted { $0.place < $1.place }
         summary.docTypes = groups.keys.compactMap(\.self).sorted()
-        summary.newest = stamps.files.map(\.seconds).max()
+        summary.newest = stamps.files.filter(\.isThere).map(\.seconds).max()
         summary.warnings =
             warnings.sorted().map { "\(path)/\($0)" }
             + refusals.sorted { $0.key < $1.key }.map { "\(PublishedList.shown($0.key)): \($0.value.text)" }
@@ -260,7 +260,7 @@ package final class MdocAnchorFolder: Sendable {
         }
         let files = names.filter { !types.contains($0) } + inside
         return Stamps(
-            files: files.prefix(Self.maximumCount).compactMap { FileStamp("\(path)/\($0)") },
+            files: files.prefix(Self.maximumCount).map { FileStamp("\(path)/\($0)") },
             lists: lists?.addresses.compactMap { lists?.stamp(of: $0) } ?? []
         )
     }

@@ -154,7 +154,8 @@ package struct PublishedListFolder: Sendable {
 
     func stamp(of address: String) -> FileStamp? {
         guard let path, let name = name(of: address) else { return nil }
-        return FileStamp("\(path)/\(name)")
+        let stamp = FileStamp("\(path)/\(name)")
+        return stamp.isThere ? stamp : nil
     }
 
     /// What the file of an address holds.
@@ -174,7 +175,7 @@ package struct PublishedListFolder: Sendable {
         switch PlainFile.readTrusted(file, limit: PublishedList.maximumLength) {
         case .bytes(let bytes):
             // A list whose time is not known is fetched again at once.
-            return .bytes(bytes, fetched: stamp?.seconds ?? 0)
+            return .bytes(bytes, fetched: stamp.seconds)
         case .missing: return .useless(nil)
         case .tooLong: return .useless(Malformed("the file is too long"))
         case .failed(let reason):

@@ -59,7 +59,7 @@ package final class TrustAnchorFolder: Sendable {
     private func stamps() -> [FileStamp] {
         AuthorityUse.allCases.flatMap { use in
             let folder = path + use.subfolder
-            return (CertificateFiles.names(in: folder) ?? []).compactMap { FileStamp("\(folder)/\($0)") }
+            return (CertificateFiles.names(in: folder) ?? []).map { FileStamp("\(folder)/\($0)") }
         }
     }
 }

@@ -101,6 +101,19 @@ import Text
         #expect(summary.warnings.first?.hasSuffix("\(DocumentAnchors.unusable)") == true)
     }
 
+    @Test("a list behind a link to nothing, and one whose name is not UTF-8, are told as lists that cannot be used")
+    func unreachable() async throws {
+        let temporary = try TemporaryFolder()
+        let path = temporary.path
+        #expect(symlink("/nowhere", path + "/UT-1.crl") == 0)
+        let name = Array("\(path)/".utf8CString.dropLast()) + [-1] + Array(".crl".utf8CString)
+        let descriptor = open(name, O_CREAT | O_WRONLY, 0o644)
+        #expect(close(descriptor) == 0)
+        let summary = await DocumentAnchorFolder(path, warn: { _ in }).summary(at: DocumentCatalogue.time)
+        #expect(summary.unusableLists.map(\.place).sorted() == ["UT-1.crl", "\u{FFFD}.crl"])
+        #expect(summary.newest == nil)
+    }
+
     @Test("a list whose signer a trusted authority has certified is taken without a question")
     func trustedList() throws {
         let all = ["csca-0-sha1", "csca-1-rsa", "csca-2-brainpool", "csca-3-pss", "csca-4-same-name"]
