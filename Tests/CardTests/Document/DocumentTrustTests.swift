@@ -238,27 +238,35 @@ struct DocumentTrustTests {
         #expect(anchors.judge(signer, as: .securityObject, countries: ["UT"], at: time).result == .passed)
     }
 
-    @Test(
-        "a list of a file in PEM that has lost a line is not overlooked",
-        arguments: [
-            ("whole", { $0 + "a remark\n" + $1 }, false), ("cut", { $0 + $1.dropLast(30) }, true),
-            ("without a line end", { String($0.dropLast()) + $1 }, true),
-            ("a dash is missing", { $0 + $1.dropLast(2) + "\n" }, true),
-            ("a wrong first line", { $0 + $1.replacing("BEGIN", with: "BEGXN") }, true),
-            ("without its first line", { $0 + $1.dropFirst(25) }, true),
-            ("without the last line of the first one", { String($0.dropLast(23)) + $1 }, true),
-            ("bytes", { $0 + "\u{30}\u{2}\u{1}\u{1}" + $1.prefix(0) }, true),
-        ] as [(String, @Sendable (String, String) -> String, Bool)]
-    )
-    func bundles(name: String, join: @Sendable (String, String) -> String, isRefused: Bool) throws {
-        let list = PEM.revocationList.encode(try file("csca-2.crl"))
+    enum Bundle: CaseIterable {
+        case whole, isCut, isJoined, lacksDash, wrongFirstLine, lacksFirstLine, lacksLineBetween, hasBytes
+
+        /// A text with this list twice.
+        func text(_ list: String) -> String {
+            switch self {
+            case .whole: list + "a remark\n" + list
+            case .isCut: list + list.dropLast(30)
+            case .isJoined: String(list.dropLast()) + list
+            case .lacksDash: list + list.dropLast(2) + "\n"
+            case .wrongFirstLine: list + list.replacing("BEGIN", with: "BEGXN")
+            case .lacksFirstLine: list + list.dropFirst(25)
+            case .lacksLineBetween: String(list.dropLast(23)) + list
+            case .hasBytes: list + "0\u{2}\u{1}\u{1}"
+            }
+        }
+    }
+
+    @Test("a list of a file in PEM that has lost a line is not overlooked", arguments: Bundle.allCases)
+    func bundles(_ bundle: Bundle) throws {
+        let isWhole = bundle == .whole
+        let text = bundle.text(PEM.revocationList.encode(try file("csca-2.crl")))
         var anchors = DocumentAnchors()
         try anchors.trust(try catalogue.certificate("csca-2-brainpool"))
-        let summary = anchors.addFiles([(name: "a.pem", content: Array(join(list, list).utf8))], at: time)
-        #expect(summary.warnings.count == (isRefused ? 1 : 0), "\(summary.warnings)")
+        let summary = anchors.addFiles([(name: "a.pem", content: Array(text.utf8))], at: time)
+        #expect(summary.warnings.count == (isWhole ? 0 : 1), "\(summary.warnings)")
         let signer = SignedData.Claim(certificate: try catalogue.certificate("ds-p256"))
         let check = anchors.judge(signer, as: .securityObject, countries: ["UT"], at: time)
-        #expect(check.reason == (isRefused ? .unusableList : nil))
+        #expect(check.reason == (isWhole ? nil : .unusableList))
     }
 
     @Test("a certificate that has lost a line hides no list")
