@@ -107,7 +107,7 @@ check("--events prints what the broker had", kept.startswith("badged/1/door/cred
 os.kill(host.process.pid, signal.SIGSTOP)
 stopped = host.run("--status")
 check("--status says that a stopped program does not answer", stopped.returncode == 1 and "does not answer" in stopped.stdout and
-      "not connected" in stopped.stdout, stopped)
+      "broker:   " in stopped.stdout and "badged:   not known" in stopped.stdout, stopped)
 os.kill(host.process.pid, signal.SIGCONT)
 check("--status says that it is connected again", until(lambda: host.run("--status").returncode == 0), host.run("--status"))
 

@@ -397,6 +397,9 @@ if os.geteuid() == 0 and subprocess.run(["mount", "-t", "tmpfs", "-o", "size=512
         for number in range(400):
             badged.tap()
         check("disk full: it is told", until(lambda: "cannot store" in host.log()), host.log()[-500:])
+        told = host.run("--status").stdout
+        check("--status does not ask for a restart, which would lose what is known of lost events", "the disk is full" in told and
+              "badged:   not known" in told and "systemctl restart" not in told, told)
         broker.start()
         check("the host is online, and says that events are not durable", online(consumer, host) and until(
             lambda: consumer.last("state").get("queue", {}).get("durable") is False), consumer.last("state"))

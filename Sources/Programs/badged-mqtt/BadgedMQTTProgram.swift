@@ -181,14 +181,21 @@ import Vault
             )
         }
         func holds(_ key: String) -> Bool { isAnswering && status[key]?.bool == true }
+        func connection(_ key: String) -> String {
+            isRunning && !isAnswering ? "not known" : holds(key) ? "connected" : "not connected"
+        }
         func count(_ key: String) -> Int { status[key]?.int ?? 0 }
         if !isRunning {
             print("program:  badged-mqtt does not run; what follows was so at its end")
+        } else if !isAnswering, isFull(configuration.folder) {
+            print("program:  badged-mqtt cannot write its answer, since the disk is full; what follows was so before")
+            let folder = configuration.folder
+            print("hint:     make room on the disk of \(folder); a restart would lose what it knows of lost events")
         } else if !isAnswering {
             print("program:  badged-mqtt does not answer: it is stopped or hangs; what follows was so before")
             print("hint:     systemctl restart badged-mqtt")
         }
-        print("broker:   \(status["broker"]?.string ?? "") \(holds("connected") ? "connected" : "not connected")")
+        print("broker:   \(status["broker"]?.string ?? "") \(connection("connected"))")
         if let fault = status["fault"]?.string {
             print("fault:    \(fault)")
         } else if let fault = status["lastFault"]?.string {
@@ -197,13 +204,19 @@ import Vault
         if let fault = status["newSettings"]?.string { print("settings: the new ones do not connect: \(fault)") }
         for note in (status["notes"]?.array ?? []).compactMap(\.string) { print("note:     \(note)") }
         let watching = holds("watching") ? ", taps are watched" : ""
-        print("badged:   \(holds("badged") ? "connected" : "not connected")\(watching)")
+        print("badged:   \(connection("badged"))\(watching)")
         print("topic:    \(status["topic"]?.string ?? "")")
         print("waiting:  \(count("waiting")) events, \(count("lost")) lost")
         if let loss = status["lastLoss"]?.string { print("loss:     \(loss)") }
         if status["durable"]?.bool == false { print("disk:     events cannot be stored") }
         print("epoch:    \(status["epoch"]?.string ?? "")")
         guard holds("connected") else { exit(1) }
+    }
+
+    /// Whether the disk of a folder has no room for a small file.
+    private static func isFull(_ folder: String) -> Bool {
+        var status = statvfs()
+        return statvfs(folder, &status) == 0 && UInt64(status.f_bavail) * UInt64(status.f_frsize) < 16_384
     }
 
     /// Reads compressed keys or the x of keys, and prints lines for an allow list.
