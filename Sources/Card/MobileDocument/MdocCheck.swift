@@ -50,10 +50,6 @@ package struct MdocCheck: Sendable {
         return digits.reduce(0) { $0 * 10 + Int($1 - 0x30) }
     }
 
-    /// By how much the clock of an issuer may be before that of this host, in seconds: a phone may show a document as soon
-    /// as it has it.
-    private static let clockTolerance = 300
-
     // MARK: One document
 
     private func result(of document: DeviceResponse.Document) -> MdocResult {
@@ -68,7 +64,7 @@ package struct MdocCheck: Sendable {
         var findings: [MdocContentCheck.Finding] = []
         result.validUntil = object.validUntil
         if object.docType != document.docType { findings.append(.wrongDocType) }
-        if time + Self.clockTolerance < object.validFrom { findings.append(.notYetValid) }
+        if time < object.validFrom { findings.append(.notYetValid) }
         if time > object.validUntil { findings.append(.expired) }
         if !issued.signer.validity.contains(object.signed) { findings.append(.signedOutsideCertificate) }
         checkAuthority(issued, document, elements, &result.checks.authority)
@@ -256,7 +252,7 @@ package struct MdocCheck: Sendable {
         anchors.docType = document.docType
         let claim = SignedData.Claim(certificate: issued.signer)
         check = anchors.judge(claim, as: .mobileSecurityObject, countries: countries, at: time)
-        guard check.result == .passed, issued.object.signed > time + Self.clockTolerance else { return }
+        guard check.result == .passed, issued.object.signed > time else { return }
         // Either the signer or the clock of this host is wrong.
         check.result = .notDone
         check.reason = .signedInFuture
