@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Concurrency
+import Dispatch
 import Glibc
 import Host
 import ReadersRemote
@@ -63,9 +64,12 @@ import Text
         let path = "\(folder.path)/remote.sock"
         let listener = try UnixSocket.listen(on: path, type: SOCK_SEQPACKET)
         let program = try #require(ChildProcess.path(of: "badged-remote"))
+        let isTold = DispatchSemaphore(value: 0)
+        defer { isTold.signal() }
         _ = startThread("runs") {
-            // The first one hangs before its first word.
+            // The first one hangs before its first word, and nobody takes the next one before that is told.
             let hung = accept(listener, nil, nil)
+            isTold.wait()
             while case let run = accept(listener, nil, nil), run >= 0 {
                 startReaped(program, with: run)
                 close(run)
@@ -86,6 +90,7 @@ import Text
         let client = try server.connect()
         let told = await check("remote share", client)
         #expect(told?["ok"] == .bool(false) && told?["cause"] == .string("badged-remote does not answer"), "\(told)")
+        isTold.signal()
         while await check("remote share", client)?["ok"] != .bool(true), !Task.isCancelled {}
         #expect(await client.ask(#"{"cmd":"OPEN_PAIRING"}"#, "PAIRING_CODE")?["code"] != nil)
         sharing.stop()
