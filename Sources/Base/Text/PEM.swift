@@ -44,8 +44,8 @@ package struct PEM: Sendable {
     /// What is in a text.
     package struct Contents: Sendable {
         package fileprivate(set) var objects: [Object] = []
-        /// The words between the dashes of lines that are damaged, or that have lost their other line; empty for bytes
-        /// that are no text. An object may be missing there.
+        /// The words between the dashes of lines that are damaged, or that have lost their other line; empty for what
+        /// is no such word. An object may be missing there.
         package fileprivate(set) var damaged: Set<String> = []
 
         /// Whether an object may be missing that is no certificate.
@@ -65,13 +65,14 @@ package struct PEM: Sendable {
             let line = Array(line.trimmed { $0 == 0x20 || $0 == 0x09 })
             if line.starts(with: begin), let dash = line[begin.count...].firstIndex(of: UInt8(ascii: "-")) {
                 if let open { contents.damaged.insert(open.label) }
-                let label = String(decoding: line[begin.count..<dash], as: UTF8.self)
+                let label = label(line[begin.count..<dash])
                 if !line[dash...].elementsEqual(dashes) { contents.damaged.insert(label) }
                 open = (label, [])
             } else if line.starts(with: end) {
                 let words = line.dropFirst(end.count)
-                let label = String(decoding: words.prefix { $0 != UInt8(ascii: "-") }, as: UTF8.self)
-                if open?.label != label || !words.dropFirst(label.utf8.count).elementsEqual(dashes) {
+                let name = words.prefix { $0 != UInt8(ascii: "-") }
+                let label = label(name)
+                if open?.label != label || !words.dropFirst(name.count).elementsEqual(dashes) {
                     contents.damaged.insert(label)
                 }
                 if let object = open {
@@ -82,7 +83,7 @@ package struct PEM: Sendable {
             } else if open != nil {
                 open?.digits += line.filter { $0 > 0x20 }
             } else if isDamaged(line) {
-                contents.damaged.insert(String(decoding: line.filter { $0 != UInt8(ascii: "-") }, as: UTF8.self))
+                contents.damaged.insert(label(line.filter { $0 != UInt8(ascii: "-") }[...]))
             } else if !isText(line) {
                 contents.damaged.insert("")
             }
@@ -92,6 +93,13 @@ package struct PEM: Sendable {
     }
 
     private static let dashes = Array("-----".utf8)
+
+    /// The word between the dashes; empty if it is none: long, or with other characters than those of ASCII, whose
+    /// comparison as text would take time.
+    private static func label(_ bytes: ArraySlice<UInt8>) -> String {
+        let isWord = bytes.count <= 64 && bytes.allSatisfy { (0x20...0x7E).contains($0) }
+        return isWord ? String(decoding: bytes, as: UTF8.self) : ""
+    }
 
     /// Whether a line outside of an object may have been its first or last one.
     private static func isDamaged(_ line: [UInt8]) -> Bool {
