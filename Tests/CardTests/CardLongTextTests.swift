@@ -83,6 +83,13 @@ struct LongTextTests {
             "the country of a certificate in UTF-16", 16_000,
             { readName(0x1E, "a\($0)".utf16.flatMap { [UInt8($0 >> 8), UInt8(truncatingIfNeeded: $0)] }) }
         ),
+        (
+            "the label of an object in PEM", 250_000,
+            { text in
+                let contents = PEM.contents(of: Array("-----BEGIN \(text)-----\nAA==\n-----END \(text)-----\n".utf8))
+                use(contents.objects.map(\.label) + Array(contents.damaged))
+            }
+        ),
     ]
 
     @Test("a text of twice the length takes at most 2.5 times as long", arguments: parsers.indices)
