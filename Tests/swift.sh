@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-3.0-or-later
-# swift.sh [OPTION...]: runs the Swift tests with these options of `swift test`, and prints the
-# failures again at the end. BADGED_TEST_WIDTH tests run at the same time.
+# swift.sh [OPTION...]: runs the Swift tests with these options of `swift test`, and prints the failures again at the
+# end. What begins, what each test says, and the log of the code under test are left out. BADGED_TEST_WIDTH tests run at
+# the same time.
 # swift.sh --only-build [OPTION...] builds with these options of `swift build`.
 set -u
 cd "$(dirname "$0")/.."
@@ -22,7 +23,7 @@ holds_programs() { cp /bin/true "$1" && "$1/true" && [ "$(df --output=avail --bl
 if memory=$(mktemp -d /dev/shm/badged-tests.XXXXXX) && holds_programs "$memory"; then export TMPDIR="$memory"; fi 2>/dev/null
 # shellcheck disable=SC2086  # a list of words
 { ${SWIFT:-swift} test $flags --experimental-maximum-parallelization-width "$width" "$@" 2>&1 ||
-    echo "swift test: exit status $?"; } | tee "$output"
+    echo "swift test: exit status $?"; } | tee "$output" | grep -a -v -E --line-buffered '^(◇|✔ Test ("|case )|<[0-7]>)'
 grep -q '^swift test: exit status' "$output" || exit 0
 echo
 echo "swift.sh: the failures:"
