@@ -21,7 +21,7 @@ struct OldStateTests {
             let copy = try folder.write(name, try Data(contentsOf: file))
             try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: copy)
         }
-        let store = StateStore { () throws(Failure) in try Store(folder: folder.path) }
+        let store = StateStore(folder: folder)
 
         let vault = Vault(store, now: { 59 })
         let keys = try await vault.keyList(of: 1000)

@@ -63,7 +63,7 @@ package import Text
         self.store = store
         self.settings = settings
         self.driver = driver
-        backend = lenders == nil ? DriverBackend(driver) : nil
+        backend = lenders == nil ? DriverBackend(driver, heartbeat: driver.heartbeat) : nil
         driver.lending = self
     }
 

@@ -26,14 +26,20 @@ import Text
     package nonisolated let name = "remote"
     package nonisolated let program = "badged-remote"
     package nonisolated let socket: String?
+    package nonisolated let heartbeat: Heartbeat.Times
     package nonisolated let isAlwaysAsked = true
     private weak var client: DriverClient?
     private var identity: RemoteIdentity?
     weak var lenders: RemoteLenders?
     package weak var lending: (any RemoteLending)?
 
-    /// - Parameter socket: the socket at which systemd starts the program; nil: badged starts it itself.
-    package nonisolated init(socket: String? = nil) { self.socket = socket }
+    /// - Parameters:
+    ///   - socket: the socket at which systemd starts the program; nil: badged starts it itself.
+    ///   - heartbeat: the times of the questions whether the program lives.
+    package nonisolated init(socket: String? = nil, heartbeat: Heartbeat.Times = Heartbeat.Times()) {
+        self.socket = socket
+        self.heartbeat = heartbeat
+    }
 
     package var isNeeded: Bool { lenders?.isBorrowing == true || lending?.isLending == true }
 

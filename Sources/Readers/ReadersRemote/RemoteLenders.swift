@@ -63,7 +63,7 @@ package import Text
         self.store = store
         self.settings = settings
         self.driver = driver
-        backend = DriverBackend(driver)
+        backend = DriverBackend(driver, heartbeat: driver.heartbeat)
         driver.lenders = self
     }
 

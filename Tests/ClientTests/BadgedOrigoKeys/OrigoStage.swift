@@ -41,7 +41,7 @@ import Vault
         settings.place = .web(try #require(WebAddress(issuer.address)))
         settings.fingerprints = [issuer.fingerprint]
         let folder = try TemporaryFolder()
-        let vault = Vault(StateStore { () throws(Failure) in try Store(folder: folder.path + "/state") })
+        let vault = Vault(StateStore(folder: folder, "/state"))
         server = try await TestServer(
             readers: 0,
             permissions: permissions,

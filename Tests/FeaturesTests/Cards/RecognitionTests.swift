@@ -63,7 +63,7 @@ import VirtualKeycard
     private func kinds() throws -> [any CardKind] {
         let authority = try VirtualKeycardDescription.authority().publicKey.compressed
         let folder = NSTemporaryDirectory() + "badged-recognition-" + UUID().uuidString
-        let store = StateStore { () throws(Failure) in try Store(folder: folder) }
+        let store = StateStore(folder: folder)
         return [
             EIDCardKind(), KeycardKind(KeycardPairings(store), trust: KeycardTrust(authorities: [authority])),
             DocumentCardKind(), PKOCCardKind(), AliroCardKind(), TagCardKind(),

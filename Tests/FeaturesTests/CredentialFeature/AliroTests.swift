@@ -163,7 +163,7 @@ import Vault
 
     private static func store(in folder: TemporaryFolder) -> StateStore {
         StateStore(exists: { Store.exists(in: folder.path) }) { () async throws(Text.Failure) in
-            try await Store.open(folder: folder.path, credentials: nil, tpm: nil)
+            try await onceLeft { () throws(Text.Failure) in try Store(folder: folder.path) }
         }
     }
 

@@ -215,7 +215,7 @@ import Vault
         let tpm = TPM(device.path, timeLimit: .seconds(240))
         let copy = stage.folder.path + "/copy"
         try FileManager.default.copyItem(atPath: folder, toPath: copy)
-        let later = try await KeyStage(store: StateStore { () throws(Failure) in try Store(folder: copy, tpm: tpm) })
+        let later = try await KeyStage(store: StateStore(folder: copy, tpm: tpm))
         let answer = await later.ask("GET_KEYS")
         #expect(answer["error"]?.string == "DataStorageDecryptionFailed" && answer["code"]?.int == 999)
         #expect(await later.error("SETUP_ENDPOINT") == "DataStorageDecryptionFailed")
@@ -236,7 +236,7 @@ import Vault
             )
         )
         let before = FileManager.default.contents(atPath: folder + "/store.db")
-        let later = try await KeyStage(store: StateStore { () throws(Failure) in try Store(folder: folder) })
+        let later = try await KeyStage(store: StateStore(folder: folder))
         let answer = await later.ask("GET_KEYS")
         #expect(answer["error"]?.string == "DataStorageDecryptionFailed" && answer["code"]?.int == 999)
         #expect(await later.error("SETUP_ENDPOINT") == "DataStorageDecryptionFailed")

@@ -13,9 +13,9 @@ struct DamagedPermitTests {
     func replaced() async throws {
         let folder = try TemporaryFolder()
         let name = "1000/alice"
-        func state() -> StateStore { StateStore { () throws(Failure) in try Store(folder: folder.path) } }
+        func state() -> StateStore { StateStore(folder: folder) }
         try await StoredUsers(state()).keep(PermitDay(7), SecretBox(Secret([1, 2, 3])), name)
-        try damageRecord(name, in: "mpin permits", of: folder.path)
+        try await damageRecord(name, in: "mpin permits", of: folder.path)
         let opened = state()
         let users = StoredUsers(opened)
         let store = try await opened.required()

@@ -15,7 +15,7 @@ import Text
     private static let laptop = RemoteDevice(fingerprint: String(repeating: "cd", count: 32), name: "laptop")
 
     private func store(_ folder: TemporaryFolder) -> RemoteStore {
-        RemoteStore(StateStore { () throws(Failure) in try Store(folder: folder.path) })
+        RemoteStore(StateStore(folder: folder))
     }
 
     private func check(_ name: String, _ client: TestClient) async -> JSON? {
@@ -35,14 +35,14 @@ import Text
             first = try await store.identity().fingerprint
             try await store.add(Self.laptop, .borrower)
         }
-        try damageRecord(name, in: "remote", of: folder.path)
+        try await damageRecord(name, in: "remote", of: folder.path)
         let store = store(folder)
         let error = await #expect(throws: Failure.self) { _ = try await store.identity() }
         #expect(error?.advice?.description.contains("REMOVE_REMOTE") == true)
         var made: RemoteSharing?
         let server = try await TestServer { registry in
             let settings = LendingSettings(readers: ["Simulator"], interfaces: ["lo"], name: "desk")
-            let sharing = RemoteSharing(registry, store, settings, RemoteDriver())
+            let sharing = RemoteSharing(registry, store, settings, RemoteDriver(heartbeat: .patient))
             made = sharing
             return [RemoteFeature(store, nil, sharing)]
         }
@@ -76,10 +76,10 @@ import Text
         let store = RemoteStore(
             StateStore { () throws(Failure) -> Store? in
                 guard !isLate.withLock({ $0 }) else { throw .storeUnavailable("the disk is not there yet") }
-                return try Store(folder: folder.path)
+                return try await onceLeft { () throws(Failure) in try Store(folder: folder.path) }
             }
         )
-        let driver = RemoteDriver()
+        let driver = RemoteDriver(heartbeat: .patient)
         var settings = RemoteLenders.Settings(interfaces: ["lo"], name: "desk")
         settings.port = 0
         let lenders = RemoteLenders(store, settings, driver)

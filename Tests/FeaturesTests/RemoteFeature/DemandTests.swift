@@ -45,10 +45,10 @@ import Text
             }
         }
         let folder = try TemporaryFolder()
-        let store = RemoteStore(StateStore { () throws(Failure) in try Store(folder: folder.path) })
+        let store = RemoteStore(StateStore(folder: folder))
         var settings = RemoteLenders.Settings(interfaces: ["lo"], name: "laptop")
         settings.port = UInt16(bigEndian: address.sin6_port)
-        let lenders = RemoteLenders(store, settings, RemoteDriver())
+        let lenders = RemoteLenders(store, settings, RemoteDriver(heartbeat: .patient))
         let server = try await TestServer(readers: 0, backends: [lenders.backend]) { _ in
             [RemoteFeature(store, lenders, nil)]
         }
@@ -98,7 +98,7 @@ import Text
             }
         )
         let settings = LendingSettings(readers: ["Simulator"], interfaces: ["lo"], name: "desk")
-        let sharing = RemoteSharing(ReaderRegistry(), store, settings, RemoteDriver())
+        let sharing = RemoteSharing(ReaderRegistry(), store, settings, RemoteDriver(heartbeat: .patient))
         sharing.start()
         sharing.stop()
         opening.fill(())
@@ -125,11 +125,17 @@ import Text
     @Test("A host that lends readers for the first time answers while it makes its key; pairing waits for the key")
     func firstKey() async throws {
         let folder = try TemporaryFolder()
-        let store = RemoteStore(StateStore { () throws(Failure) in try Store(folder: folder.path) })
+        let asked = OneShot<Void>()
+        let store = RemoteStore(
+            StateStore { () throws(Failure) in
+                await asked.value(whenCancelled: ())
+                return try Store(folder: folder.path)
+            }
+        )
         var made: RemoteSharing?
         let server = try await TestServer { registry in
             let settings = LendingSettings(readers: ["Simulator"], interfaces: ["lo"], name: "desk")
-            let sharing = RemoteSharing(registry, store, settings, RemoteDriver())
+            let sharing = RemoteSharing(registry, store, settings, RemoteDriver(heartbeat: .patient))
             made = sharing
             return [RemoteFeature(store, nil, sharing)]
         }
@@ -138,6 +144,7 @@ import Text
         sharing.start()
         let state = await client.answer(to: #"{"cmd":"GET_REMOTE"}"#)
         #expect(state?["share"] == .bool(true) && state?["fingerprint"] == nil)
+        asked.fill(())
         let code = await client.ask(#"{"cmd":"OPEN_PAIRING"}"#, "PAIRING_CODE")
         #expect(code?["fingerprint"]?.string == (try await store.identity().fingerprint))
         sharing.stop()

@@ -104,10 +104,10 @@ import VirtualEID
     @Test("REMOTE is told at once, then after a pause with the newest state")
     func coalesced() async throws {
         let folder = try TemporaryFolder()
-        let store = RemoteStore(StateStore { () throws(Failure) in try Store(folder: folder.path) })
+        let store = RemoteStore(StateStore(folder: folder))
         var settings = RemoteLenders.Settings(interfaces: ["lo"], name: "laptop")
         (settings.port, settings.sightingTime) = (0, 600_000)
-        let lenders = RemoteLenders(store, settings, RemoteDriver())
+        let lenders = RemoteLenders(store, settings, RemoteDriver(heartbeat: .patient))
         let feature = RemoteFeature(store, lenders, nil, reportPause: 600_000)
         let server = try await TestServer(readers: 0, backends: [lenders.backend]) { _ in [feature] }
         let client = try server.connect()

@@ -75,8 +75,9 @@ import Text
                 close(run)
             }
             close(hung)
+            close(listener)
         }
-        let store = RemoteStore(StateStore { () throws(Failure) in try Store(folder: folder.path) })
+        let store = RemoteStore(StateStore(folder: folder))
         var made: RemoteSharing?
         let server = try await TestServer { registry in
             let settings = LendingSettings(readers: ["Simulator"], interfaces: ["lo"], name: "desk")
@@ -95,6 +96,5 @@ import Text
         #expect(await client.ask(#"{"cmd":"OPEN_PAIRING"}"#, "PAIRING_CODE")?["code"] != nil)
         sharing.stop()
         shutdown(listener, Int32(SHUT_RDWR))
-        close(listener)
     }
 }

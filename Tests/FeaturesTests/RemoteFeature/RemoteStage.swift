@@ -35,7 +35,7 @@ import VirtualEID
         var folders: [TemporaryFolder] = []
         for _ in 0..<2 {
             let folder = try TemporaryFolder()
-            _ = try await RemoteStore(StateStore { () throws(Failure) in try Store(folder: folder.path) }).identity()
+            _ = try await RemoteStore(StateStore(folder: folder)).identity()
             folders.append(folder)
         }
         return folders
@@ -65,7 +65,7 @@ import VirtualEID
             return folder
         }
         let stores = folders.map { folder in
-            RemoteStore(StateStore { () throws(Failure) in try Store(folder: folder.path) })
+            RemoteStore(StateStore(folder: folder))
         }
         (deskStore, laptopStore) = (stores[0], stores[1])
         if isPaired {
@@ -79,7 +79,7 @@ import VirtualEID
         (own.port, own.answerTime, own.sightingTime) = (0, 600_000, 600_000)
         own.firstPause = 0
         changeLaptop(&own)
-        let lenders = RemoteLenders(stores[1], own, RemoteDriver())
+        let lenders = RemoteLenders(stores[1], own, RemoteDriver(heartbeat: .patient))
         self.lenders = lenders
         laptop = try await TestServer(readers: 0, backends: [lenders.backend]) {
             [RemoteFeature(stores[1], lenders, nil)] + laptopFeatures($0)
@@ -103,7 +103,7 @@ import VirtualEID
         changeDesk(&shared)
         var made: RemoteSharing?
         desk = try await TestServer(readers: 2, backends: backends) { registry in
-            let sharing = RemoteSharing(registry, stores[0], shared, RemoteDriver())
+            let sharing = RemoteSharing(registry, stores[0], shared, RemoteDriver(heartbeat: .patient))
             made = sharing
             return [RemoteFeature(stores[0], nil, sharing)]
         }

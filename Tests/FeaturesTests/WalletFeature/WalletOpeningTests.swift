@@ -47,7 +47,7 @@ import WalletFeature
         let reader = HeldReader(card)
         let trust = KeycardTrust(authorities: [try VirtualKeycardDescription.authority().publicKey.compressed])
         let folder = try TemporaryFolder()
-        let store = StateStore { () throws(Failure) in try Store(folder: folder.path) }
+        let store = StateStore(folder: folder)
         let server = try await TestServer(readers: 0, backends: [reader.backend]) {
             [WalletFeature($0, store, trust: trust)]
         }

@@ -24,7 +24,7 @@ import Text
     init() async throws {
         folder = try TemporaryFolder()
         let path = folder.path + "/state"
-        store = StateStore { () throws(Failure) in try Store(folder: path) }
+        store = StateStore(folder: path)
         server = try await Self.server(store, scanner)
     }
 

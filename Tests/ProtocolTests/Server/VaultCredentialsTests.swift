@@ -30,7 +30,7 @@ import Vault
     init() async throws {
         let folder = try TemporaryFolder()
         vault = Vault(
-            StateStore { () throws(Failure) in try Store(folder: folder.path + "/state") },
+            StateStore(folder: folder, "/state"),
             now: { [time] in time.now }
         )
         credentials = VaultCredentials(vault)

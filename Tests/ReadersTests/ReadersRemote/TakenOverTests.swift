@@ -65,7 +65,7 @@ import Text
         others: Int = 0
     ) async throws -> (lenders: RemoteLenders, folder: TemporaryFolder) {
         let folder = try TemporaryFolder()
-        let store = RemoteStore(StateStore { () throws(Failure) in try Store(folder: folder.path) })
+        let store = RemoteStore(StateStore(folder: folder))
         try await store.add(Self.phone, .lender)
         for number in 0..<others {
             let fingerprint = String(repeating: "0", count: 60) + String(1000 + number)

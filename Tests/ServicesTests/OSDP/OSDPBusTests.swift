@@ -178,7 +178,10 @@ struct OSDPBusTests {
         await port.tells("opened")
         let own = try #require(Self.port { getsockname(socket, $0, $1) })
         let numbers = try #require(Folder.names(in: "/proc/self/fd")).compactMap { Int32($0) }
-        let found = numbers.first { number in Self.port { getpeername(number, $0, $1) } == own }
+        let found = numbers.first { number in
+            Self.port { getpeername(number, $0, $1) } == own
+                && Self.port { getsockname(number, $0, $1) } == port.number.bigEndian
+        }
         let accepted = try #require(found)
         func option(_ name: Int32, _ level: Int32 = Int32(IPPROTO_TCP)) -> Int32? {
             var (value, length) = (Int32(0), socklen_t(MemoryLayout<Int32>.size))

@@ -30,7 +30,9 @@ final class VaultBench: Sendable {
         let tpm = device.map { TPM($0.path, isRequired: true, timeLimit: .seconds(240)) }
         close()
         let store = StateStore { [folder] () async throws(Failure) in
-            try await Store.open(folder: folder, credentials: nil, tpm: tpm)
+            try await onceLeft { () async throws(Failure) in
+                try await Store.open(folder: folder, credentials: nil, tpm: tpm)
+            }
         }
         current.withLock { $0 = store }
         return Vault(store, tpm: tpm, now: { [clock] in clock.now })

@@ -179,7 +179,7 @@ struct VaultTests {
             if !isSealed { try await bench.store.required().set("1", in: StoreSpace("vault uses"), to: other) }
         }
         bench.close()
-        if isSealed { try damageRecord("1", in: "vault uses", of: bench.folder) }
+        if isSealed { try await damageRecord("1", in: "vault uses", of: bench.folder) }
         let vault = bench.opened()
         let store = try await bench.store.required()
         var names: [String] = []

@@ -68,7 +68,7 @@ import WalletFeature
         if isSecure { antelope.callbackAuthorities = .file(try folder.write("ca.pem", dapp.authority.utf8)) }
         var trust = KeycardTrust()
         trust.authorities.insert(try VirtualKeycardDescription.authority().publicKey.compressed)
-        let store = StateStore { [folder] () throws(Failure) in try Store(folder: folder.path + "/state") }
+        let store = StateStore(folder: folder, "/state")
         let (services, cards, now) = (antelope, trust, clock.now)
         server = try await TestServer(
             readers: board == nil ? 1 : 0,
