@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import BadgedClient
 import Glibc
 import Host
 import TestSupport
@@ -36,6 +37,8 @@ struct BrowserPortStartTests {
             environment: ["BADGED_NETWORK_SOCKET": path]
         )
         #expect(await daemon.program.prints("serving \(daemon.path)", on: .error))
+        let checks = try await DaemonConnection.connect(to: daemon.path).health()
+        #expect(checks.contains { $0.name == "browserPort" }, "a port that is not open yet looks like one that is off")
         #expect(await daemon.program.prints("browsers are not served", on: .error), "the start has waited for the run")
         let request = "GET /eID-Client?Status HTTP/1.1\r\nHost: localhost\r\n\r\n"
         let number = reserved.number

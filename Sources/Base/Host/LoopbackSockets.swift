@@ -103,13 +103,13 @@ package enum LoopbackSockets {
     /// The maximum number of characters of the name of an eID client.
     package static let maximumName = 80
 
-    /// Asks the eID client that owns the port to show itself (TR-03124-1). Blocks for at most a second.
+    /// Asks the eID client that owns the port to show itself (TR-03124-1). Blocks for some seconds at most.
     /// - Returns: the name of that client; nil if there is no eID client.
     package static func askOwnerToShowItself(port: UInt16) -> String? {
         let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
         guard descriptor >= 0 else { return nil }
         defer { close(descriptor) }
-        var timeout = timeval(tv_sec: 1, tv_usec: 0)
+        var timeout = timeval(tv_sec: 4, tv_usec: 0)
         let size = socklen_t(MemoryLayout<timeval>.size)
         setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &timeout, size)
         setsockopt(descriptor, SOL_SOCKET, SO_SNDTIMEO, &timeout, size)

@@ -281,6 +281,7 @@ import WalletFeature
             let package = "badged-activation"
             return browsersFail("badged-activation is missing", "apt install badged-activation", missing: package)
         }
+        browsers.fault = ("the browser port is not open yet", "look again in some seconds", nil)
         let isTried = OneShot<Void>()
         Task { @Loop in
             await listenForBrowsers(server, isTried)

@@ -53,7 +53,7 @@ import Text
 @Loop final class BrowserPortHealth: Feature {
     let commands: [CommandSpec] = []
     var port: BrowserPort?
-    /// Why there is no port.
+    /// Why there is no port; nil where the configuration wants none.
     var fault: (cause: Phrase, advice: Phrase, missingPackage: String?)?
 
     private static let name = "browserPort"

@@ -53,5 +53,7 @@ import Text
 
 extension DriverBackend {
     /// Makes the backend for libnfc. `devices` are connection strings.
-    package static func nfc(devices: [String]) -> DriverBackend { DriverBackend(NFCDriver(devices: devices)) }
+    package static func nfc(devices: [String], heartbeat: Heartbeat.Times = Heartbeat.Times()) -> DriverBackend {
+        DriverBackend(NFCDriver(devices: devices), heartbeat: heartbeat)
+    }
 }
