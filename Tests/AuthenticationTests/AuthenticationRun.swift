@@ -4,6 +4,7 @@ import CountryAuthorities
 import EID
 import EIDServer
 import EService
+import HTTP
 import Server
 import TestSupport
 import Text
@@ -94,6 +95,7 @@ extension TestServer {
         let limit = Duration.seconds(90)
         (configuration.limits.connect, configuration.limits.transfer) = (limit, limit)
         (configuration.limits.phase, configuration.limits.errorReport) = (limit, limit)
+        configuration.network.heartbeat = .patient
         change(&configuration)
         let final = configuration
         return try await TestServer(

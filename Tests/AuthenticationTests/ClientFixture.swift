@@ -8,6 +8,7 @@ import Glibc
 import Server
 import Synchronization
 import TestSupport
+import Testing
 import Text
 
 extension RunningDaemon {
@@ -17,8 +18,12 @@ extension RunningDaemon {
         try FileManager.default.createDirectory(atPath: folder.path + "/test", withIntermediateDirectories: false)
         try folder.write("test/cvca.cvcert", eidServer.authority.root)
         var configuration = "[eid]\ntrust_anchors=\(folder.path)\n[virtual]\ncvca=\(folder.path)/test/cvca.cvcert\n"
-        if let browserPort { configuration += "[activation]\nenabled=yes\nport=\(browserPort)\n" }
-        return try await RunningDaemon(configuration: configuration, in: folder)
+        guard let browserPort else { return try await RunningDaemon(configuration: configuration, in: folder) }
+        configuration += "[activation]\nenabled=yes\nport=\(browserPort)\n[log]\nlevel=info\n"
+        let daemon = try await RunningDaemon(configuration: configuration, in: folder)
+        // The port may be opened after the start.
+        #expect(await daemon.program.prints("browsers are served at port", on: .error))
+        return daemon
     }
 
     /// Starts the program with this text as its configuration file.
@@ -61,9 +66,9 @@ final class WrapperApp: WorkflowCallbacks, Sendable {
     /// All callbacks so far.
     var all: [String] { recorded.withLock { $0 } }
 
-    /// Waits for the next callback with this prefix.
-    func until(_ prefix: String) async -> String? {
-        for await callback in callbacks where callback.hasPrefix(prefix) { return callback }
+    /// Waits for the next callback with one of these prefixes.
+    func until(_ prefixes: String...) async -> String? {
+        for await callback in callbacks where prefixes.contains(where: callback.hasPrefix) { return callback }
         return nil
     }
 

@@ -37,9 +37,7 @@ struct GrowthTests {
                     Findings.$current.withValue(findings) { Array(input).withUnsafeBytes { target($0) } }
                 }
                 guard Growth.time(runs: 1, { run(2 * size) }) > negligible else { continue }
-                // A measurement on a busy machine is repeated.
-                let isSlow = (0..<10).allSatisfy { _ in Growth.factor(from: size, run) > Growth.limit }
-                if isSlow { return "\(alphabet) at \(place) of \(seed.count)" }
+                if !Growth.isInProportion(from: size, run) { return "\(alphabet) at \(place) of \(seed.count)" }
             }
         }
         return nil

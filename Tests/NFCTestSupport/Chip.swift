@@ -44,11 +44,10 @@ struct Chip {
 
     // MARK: Frames
 
-    /// Takes bytes from the host: whole frames or parts of them.
-    /// - Returns: the frames to the host.
-    mutating func feed(_ bytes: some Sequence<UInt8>) -> [[UInt8]] {
+    /// Takes bytes from the host: whole frames or parts of them. `send` gets the frames to the host; the acknowledgement
+    /// comes before the command is executed.
+    mutating func feed(_ bytes: some Sequence<UInt8>, _ send: (_ frame: [UInt8]) -> Void) {
         input += bytes
-        var output: [[UInt8]] = []
         while let start = input.indices.dropLast().first(where: { input[$0] == 0x00 && input[$0 + 1] == 0xFF }) {
             var tail = input[(start + 2)...]
             guard tail.count >= 2 else { break }
@@ -76,15 +75,14 @@ struct Chip {
             let checksum = tail[tail.startIndex + length]
             input = Array(tail.dropFirst(length + 1))
             guard body.reduce(checksum, &+) == 0, body.first == 0xD4, body.count >= 2 else { continue }
-            output.append(Self.acknowledgement)
+            send(Self.acknowledgement)
             switch run(body[1], body[2...]) {
-            case .done(let response): output.append(Self.frame(response))
+            case .done(let response): send(Self.frame(response))
             case .pending: break
-            case .unknown: output.append(Self.syntaxError)
+            case .unknown: send(Self.syntaxError)
             }
         }
         if input.count > 1, !input.contains(0xFF) { input = Array(input.suffix(1)) }
-        return output
     }
 
     /// Executes a command that came without a frame.

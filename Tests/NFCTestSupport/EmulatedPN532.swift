@@ -172,8 +172,7 @@ private final class Line: Sendable {
             let received = read(master, &buffer, buffer.count)
             guard received > 0 else { continue }
             guard isAtRightSpeed else { continue }
-            let answers = chip.withLock { $0.feed(buffer[..<received]) }
-            send(Array(answers.joined()))
+            chip.withLock { $0.feed(buffer[..<received], send) }
             field.wakeWaiters()
         }
         close(master)

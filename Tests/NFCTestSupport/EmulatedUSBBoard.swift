@@ -105,8 +105,13 @@ package final class EmulatedUSBBoard: Sendable {
             cable.answer(transfer, [])
             let isLast = state.withLock { state in
                 // A new command ends the one before, whose answer may not have been read.
-                state.messages =
-                    model == .acr122u ? Self.ccid(transfer.data, &state.chip) : state.chip.feed(transfer.data)
+                var messages: [[UInt8]] = []
+                if model == .acr122u {
+                    messages = Self.ccid(transfer.data, &state.chip)
+                } else {
+                    state.chip.feed(transfer.data) { messages.append($0) }
+                }
+                state.messages = messages
                 Self.disturb(&state)
                 let isLast = state.lastExchange.map { field.exchanges >= $0 } ?? false
                 if !isLast { Self.deliver(&state, model.endpoint) }

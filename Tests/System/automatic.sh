@@ -6,7 +6,7 @@
 needs python3
 needs_programs badged badgectl badged-eidserver badged-activation
 start_eidserver
-port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+port=$(PYTHONPATH=$here python3 -c 'from harness import free_port; print(free_port())')
 printf '[virtual]\nenabled=yes\n[eid]\ntrust_anchors=%s\n[activation]\nenabled=yes\nport=%s\n' "$work/anchors" "$port" >"$work/badged.conf"
 mkdir "$work/credentials"
 printf 123456 >"$work/credentials/pin"
@@ -29,6 +29,7 @@ succeeds() { login >"$work/login" && holds "$work/login" '^HTTP/1.1 303' && hold
 
 CREDENTIALS_DIRECTORY=$work/credentials agent
 eventually grep -qs 'Waiting for browsers' "$work/agent"
+eventually grep -qs 'browsers are served at port' "$work/log"
 for number in 1 2 3; do check "login $number of a browser, with the PIN of a credential" succeeds; done
 check "the PIN is not in the output of the agent" lacks "$work/agent" 123456
 check "the log says that the card got an automatic PIN" holds "$work/log" 'Simulator gets an automatic PIN'

@@ -59,6 +59,14 @@ def free_port():
             pass
 
 
+def serves_browsers(path):
+    """Whether the badged at this socket has opened its browser port."""
+    client = Client(path)
+    checks = client.ask("HEALTH", cmd="GET_HEALTH")["checks"]
+    client.close()
+    return any(found["name"] == "browserPort" and found["ok"] for found in checks)
+
+
 def internet_sockets(pid):
     """The sockets of a process that its own network has in its tables of TCP and UDP."""
     own = {os.readlink(f"/proc/{pid}/fd/{number}") for number in os.listdir(f"/proc/{pid}/fd")}

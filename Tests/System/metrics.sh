@@ -15,7 +15,7 @@ check "OpenMetrics names counters without their suffix" holds "$work/open" '^# T
 
 mkdir "$work/textfile"
 badgectl metrics --output "$work/textfile/badged.prom"
-port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+port=$(PYTHONPATH=$here python3 -c 'from harness import free_port; print(free_port())')
 prometheus-node-exporter --collector.disable-defaults --collector.textfile \
     --collector.textfile.directory="$work/textfile" --web.listen-address="127.0.0.1:$port" 2>"$work/exporter.log" &
 exporter=$!

@@ -30,7 +30,7 @@ quiet_broker = Broker("quiet", quiet_port, "allow_anonymous true")
 quiet_consumer = Consumer("quiet", quiet_port)
 quiet_link = Link(quiet_port)
 quiet_link.is_silent = True
-quiet = Host("quiet", quiet_link.port, sock)
+quiet = Host("quiet", quiet_link.port, FakeBadged(os.path.join(work, "quiet.sock")).path)
 ghost_port = free_port()
 ghost_broker = Broker("ghost", ghost_port, "allow_anonymous true", persistence=True)
 ghost_consumer = Consumer("ghost", ghost_port)

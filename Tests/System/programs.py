@@ -8,7 +8,7 @@ import subprocess
 import sys
 import urllib.request
 
-from harness import LIMIT, Client, Daemon, check, children, children_of, finish, sleeps, until
+from harness import LIMIT, Client, Daemon, check, children, children_of, finish, serves_browsers, sleeps, until
 
 programs, work = sys.argv[1:]
 PORT = 24727
@@ -211,6 +211,7 @@ while True:
 """)
 os.chmod(broken, 0o755)
 daemon = Daemon(f"{folder}/badged", ["--no-pcsc", "--no-nfc", "--no-ble", "--config", config, "--socket", path], work)
+until(lambda: serves_browsers(path))
 own = sockets(daemon.pid)
 waiting = socket.create_connection(("127.0.0.1", PORT))
 check("the program that breaks the rules was started", until(lambda: os.path.exists(note)), daemon.log())

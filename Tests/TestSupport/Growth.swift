@@ -42,8 +42,17 @@ package enum Growth {
     package static func isInProportion(from size: Int, _ text: String, _ parse: (String) -> Void) -> Bool {
         let (short, long) = (run(of: text, bytes: size), run(of: text, bytes: 2 * size))
         guard time(runs: 1, { parse(long) }) > 0.02 else { return true }
-        // A measurement on a busy machine is repeated.
-        return (0..<10).contains { _ in factor(from: size) { parse($0 == size ? short : long) } <= limit }
+        return isInProportion(from: size) { parse($0 == size ? short : long) }
+    }
+
+    /// Whether the time of `body` grows by at most `limit` from a size to twice the size. A measurement on a busy machine
+    /// is repeated.
+    package static func isInProportion(
+        from size: Int,
+        limit: Double = limit,
+        _ body: (_ size: Int) -> Void
+    ) -> Bool {
+        (0..<10).contains { _ in factor(from: size, body) <= limit }
     }
 
     /// The alphabets for which a parser takes longer than in proportion. With full tables there are more, and longer texts.

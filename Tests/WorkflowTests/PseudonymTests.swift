@@ -106,12 +106,12 @@ struct PseudonymTests {
             [0x30, 0x80, 0x00], [0x04, 0x04, 1, 2, 3, 4], [0x30, 0x04, 0x80, 0x02, 1, 2], [0xFF],
         ]
         for object in objects {
-            let factor = Growth.factor(from: 20_000) { size in
+            let isInProportion = Growth.isInProportion(from: 20_000, limit: Growth.limit * 2) { size in
                 let answer: [UInt8] = (0..<size / object.count).flatMap { _ in object }
                 let recorded = CardRecording.Exchange(hex("00A4040001AA"), answer + [0x90, 0x00])
                 _ = pseudonyms.replacing(in: [recorded])
             }
-            #expect(factor <= Growth.limit * 2, "\(object)")
+            #expect(isInProportion, "\(object)")
         }
     }
 }

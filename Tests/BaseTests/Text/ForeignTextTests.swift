@@ -68,11 +68,16 @@ struct ForeignTextTests {
     func growth(parser: Int) async { #expect(await Growth.slowAlphabets(Self.parsers[parser]) == []) }
 
     @Test("objects of JSON are compared in proportion to their members")
-    func objects() {
+    func objects() async {
         func object(_ count: Int) -> JSON { .object((0..<count).map { .init("member \($0)", .null) }) }
         let (small, large) = (object(4000), object(8000))
-        let factor = Growth.time { _ = large == large } / max(0.001, Growth.time { _ = small == small })
-        #expect(factor < 3.5)
+        let isInProportion = await Growth.measured {
+            Growth.isInProportion(from: 4000, limit: 3.5) { size in
+                let value = size == 4000 ? small : large
+                _ = value == value
+            }
+        }
+        #expect(isInProportion)
     }
 
     @Test(

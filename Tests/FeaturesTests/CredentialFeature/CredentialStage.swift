@@ -118,7 +118,8 @@ extension JSON {
     ) async throws {
         self.board = board
         reader = board.map { "pn532_uart:\($0.path)" } ?? (held == nil ? "Simulator" : HeldReader.name)
-        let backend: (any ReaderBackend)? = board.map { DriverBackend.nfc(devices: [$0.connection]) } ?? held?.backend
+        let backend: (any ReaderBackend)? =
+            board.map { DriverBackend.nfc(devices: [$0.connection], heartbeat: .patient) } ?? held?.backend
         let aliro = aliro.map { AliroTapReader($0, store, listed: listed) }
         self.aliro = aliro
         server = try await TestServer(

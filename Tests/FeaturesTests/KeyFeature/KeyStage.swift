@@ -35,6 +35,7 @@ import Vault
         folder = try TemporaryFolder()
         issuer = try IssuerDouble(isSecure: place == .secure)
         var settings = IssuerSettings()
+        settings.network.heartbeat = .patient
         switch place {
         case .web: settings.place = .web(try #require(WebAddress(issuer.address)))
         case .secure:

@@ -207,7 +207,7 @@ import Text
         arguments: [true, false]
     )
     func vainSearch(isCancelled: Bool) async throws {
-        let stage = try await Stage { if !isCancelled { $0.peripheral = 200 } }
+        let stage = try await Stage { if !isCancelled { $0.peripheral = 3000 } }
         let (phone, scan) = (stage.phone, LateScan(stage.phone))
         (stage.owner.scan, phone.isServer) = (scan, false)
         scan.isLeft.fill(())

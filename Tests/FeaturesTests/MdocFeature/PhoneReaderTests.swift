@@ -68,7 +68,7 @@ import VirtualDocument
         let reader = "pn532_uart:\(board.path)"
         let server = try await TestServer(
             readers: 0,
-            backends: [DriverBackend.nfc(devices: [board.connection])],
+            backends: [DriverBackend.nfc(devices: [board.connection], heartbeat: .patient)],
             moreFeatures: { [feature($0)] }
         )
         await server.ready([reader])
@@ -89,7 +89,7 @@ import VirtualDocument
         let board = try EmulatedPN532()
         let server = try await TestServer(
             readers: 0,
-            backends: [DriverBackend.nfc(devices: [board.connection])],
+            backends: [DriverBackend.nfc(devices: [board.connection], heartbeat: .patient)],
             moreFeatures: { [feature($0)] }
         )
         let reader = "pn532_uart:\(board.path)"

@@ -405,7 +405,7 @@ import VirtualTaps
 
     @Test("a phone that refuses, and is not put back in time, ends the reading with what it has answered")
     func refusesAndStays() async throws {
-        let stage = try await Stage(second: 500)
+        let stage = try await Stage(second: 1000)
         _ = await stage.begin(#"{"cmd":"RUN_READ_MDOC","ageOver":18,"timeout":10}"#)
         await stage.tap(#""faults":[{"afterApdu":11,"do":"sw:6F00"}]"#)
         let end = await stage.client.next("MDOC")
@@ -499,7 +499,7 @@ import VirtualTaps
 
     @Test("a holder who says nothing is waited for, and CANCEL frees the reader at once")
     func silent() async throws {
-        let stage = try await Stage(second: 300)
+        let stage = try await Stage(second: 1000)
         _ = await stage.begin(#"{"cmd":"RUN_READ_MDOC","ageOver":18,"timeout":10}"#)
         await stage.tap(#""consent":"never""#)
         #expect(await stage.client.next("MDOC")?["error"] == .string("Prompt_Timeout"))
@@ -516,8 +516,8 @@ import VirtualTaps
     @Test("the time of the holder ends with the answer, however long its check takes")
     func slowCheck() async throws {
         // As long as the holder has, from a later moment on.
-        let stage = try await Stage(second: 300) { _ in
-            await Loop.sleep(milliseconds: 3000)
+        let stage = try await Stage(second: 1000) { _ in
+            await Loop.sleep(milliseconds: 10_000)
             return MdocAuthorities()
         }
         let end = await stage.read("", #"{"cmd":"RUN_READ_MDOC","ageOver":18,"timeout":10}"#)

@@ -173,7 +173,7 @@ import Text
     /// The failures that a fault may have.
     private static let expectedCodes = [
         "CARD_FAILED", "CARD_LOST", "RESET_PIN_FAILED", "SIGNATURE_FAILED", "UNSUPPORTED_CARD", "NOT_PAIRED",
-        "NO_FREE_PAIRING_SLOT", "WRONG_WALLET", "FOREIGN_CARD", "DEVICE_NOT_SET",
+        "NO_FREE_PAIRING_SLOT", "WRONG_WALLET", "FOREIGN_CARD", "DEVICE_NOT_SET", "DEVICE_ALREADY_SET",
     ]
 
     private func check(

@@ -46,13 +46,11 @@ import Text
                     }
                     close(run)
                 }
+                close(listener)
             }
         }
 
-        func end() {
-            shutdown(listener, Int32(SHUT_RDWR))
-            close(listener)
-        }
+        func end() { shutdown(listener, Int32(SHUT_RDWR)) }
 
         private static func send(_ message: [UInt8], _ run: Int32) {
             _ = Glibc.send(run, message, message.count, Int32(MSG_NOSIGNAL))

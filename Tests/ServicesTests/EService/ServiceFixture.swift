@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import Concurrency
 import CountryAuthorities
 import EID
 import EIDServer
+import HTTP
+import TestSupport
 import Testing
 
 @testable import EService
@@ -17,6 +20,7 @@ enum ServiceFixture {
         configuration.trustAnchors = TrustAnchors(
             test: [try CVCertificate(authority.root), try CVCertificate(authority.nextRoot)]
         )
+        configuration.network.heartbeat = .patient
         let limit = Duration.seconds(600)
         (configuration.limits.connect, configuration.limits.transfer) = (limit, limit)
         (configuration.limits.phase, configuration.limits.errorReport) = (limit, limit)

@@ -284,7 +284,7 @@ let zoneLines =
         let end = await fixture.client.ask(#"{"cmd":"CANCEL"}"#, "DOCUMENT")
         #expect(end?["success"] == .bool(false))
         #expect(end?["error"] == .string("User_Cancelled"))
-        #expect(!fixture.server.isLent("Desk"))
+        await fixture.server.released("Desk")
     }
 
     @Test("a client without the permission is refused")
@@ -849,7 +849,7 @@ let zoneLines =
         #expect(end?["error"] == .string("User_Cancelled"))
         #expect(fixture.server.isLent("Desk"))
         release.yield()
-        while fixture.server.isLent("Desk") { await fixture.server.registry.nextChange() }
+        await fixture.server.released("Desk")
         #expect(fixture.script.commands.count == before + number + 1)
     }
 

@@ -26,7 +26,7 @@ struct NFCDocumentTests {
         let anchors = DocumentAnchorFolder(folder.path, requiresRevocationList: false, warn: { _ in })
         let server = try await TestServer(
             readers: 0,
-            backends: [DriverBackend.nfc(devices: [board.connection])],
+            backends: [DriverBackend.nfc(devices: [board.connection], heartbeat: .patient)],
             moreFeatures: { [DocumentFeature($0, anchors, time: { ReadDocumentTests.time })] }
         )
         await server.ready(["pn532_uart:\(board.path)"])

@@ -126,7 +126,10 @@ import VirtualEID
     func several() async throws {
         let boards = try (0..<3).map { _ in try EmulatedPN532() }
         let cards = try boards.map { _ in try VirtualCard() }
-        let server = try await TestServer(readers: 0, backends: [DriverBackend.nfc(devices: boards.map(\.connection))])
+        let server = try await TestServer(
+            readers: 0,
+            backends: [DriverBackend.nfc(devices: boards.map(\.connection), heartbeat: .patient)]
+        )
         await server.ready(boards.map { "pn532_uart:\($0.path)" })
         for (board, card) in zip(boards, cards) { board.field.insert(.virtual(card)) }
         var users: [ScriptedClient] = []

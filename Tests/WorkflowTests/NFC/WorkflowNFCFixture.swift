@@ -24,7 +24,7 @@ import VirtualEID
         self.technology = technology
         card = try VirtualCard(description)
         board = try EmulatedPN532()
-        let backend = DriverBackend(NFCDriver(devices: [board.connection]), heartbeat: .patient)
+        let backend = DriverBackend.nfc(devices: [board.connection], heartbeat: .patient)
         server = try await TestServer(readers: 0, backends: [backend])
         await server.ready([reader])
     }

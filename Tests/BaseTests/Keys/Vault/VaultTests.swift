@@ -134,6 +134,7 @@ struct VaultTests {
         }
         let name = "1/\(bad.id)" + ("\(space)" == "vault data" ? "/85" : "")
         bench.close()
+        _ = try await onceLeft { () throws(Failure) in try Store(folder: bench.folder) }
         var database: OpaquePointer?
         try #require(sqlite3_open(bench.database.path, &database) == SQLITE_OK)
         let change = "UPDATE entry SET sealed = x'00' WHERE space = '\(space)' AND name = '\(name)'"

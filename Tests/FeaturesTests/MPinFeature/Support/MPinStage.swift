@@ -2,6 +2,7 @@
 import Concurrency
 import Foundation
 import HDWallet
+import HTTP
 import Host
 import Keycard
 import MPin
@@ -85,6 +86,7 @@ import WalletFeature
     ) async throws -> (TestServer, TestClient) {
         var configuration = MPinConfiguration(userAgent: "badged/test")
         configuration.limits = LoginServers.patient
+        configuration.network.heartbeat = .patient
         configuration.allowsPrivateServers = true
         for domain in domains {
             let isAdded = configuration.domains.add(domain)

@@ -64,6 +64,7 @@ import WalletFeature
             time: { Self.now }
         )
         antelope.limits = HTTPLimits(connect: limit, transfer: limit)
+        antelope.network.heartbeat = .patient
         antelope.allowsHTTPCallbacks = allowsHTTP
         if isSecure { antelope.callbackAuthorities = .file(try folder.write("ca.pem", dapp.authority.utf8)) }
         var trust = KeycardTrust()
@@ -72,7 +73,7 @@ import WalletFeature
         let (services, cards, now) = (antelope, trust, clock.now)
         server = try await TestServer(
             readers: board == nil ? 1 : 0,
-            backends: board.map { [DriverBackend.nfc(devices: [$0.connection])] } ?? [],
+            backends: board.map { [DriverBackend.nfc(devices: [$0.connection], heartbeat: .patient)] } ?? [],
             moreCards: [VirtualKeycardKind()],
             moreFeatures: { [WalletFeature($0, store, trust: cards, antelope: services, now: now)] }
         )

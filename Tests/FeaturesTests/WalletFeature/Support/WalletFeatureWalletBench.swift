@@ -42,7 +42,9 @@ import WalletFeature
         faults = withFaults ? FaultyReaders(kinds: [VirtualKeycardKind()]) : nil
         server = try await TestServer(
             readers: withFaults || board != nil ? 0 : 1,
-            backends: faults.map { [$0] } ?? board.map { [DriverBackend.nfc(devices: [$0.connection])] } ?? [],
+            backends: faults.map { [$0] } ?? board.map {
+                [DriverBackend.nfc(devices: [$0.connection], heartbeat: .patient)]
+            } ?? [],
             limits: limits,
             permissions: permissions,
             moreCards: [VirtualKeycardKind()],

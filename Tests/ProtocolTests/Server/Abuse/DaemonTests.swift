@@ -150,11 +150,13 @@ struct DaemonTests {
             return daemon.anonymousMemory
         }
         // Allocations of the first clients, such as tables, are not counted.
-        let first = try await abuse()
-        let second = try await abuse()
-        print("memory: at most \(most >> 10) KiB, \(first >> 10) and \(second >> 10) KiB after a round of abuse")
+        let (first, second, third) = (try await abuse(), try await abuse(), try await abuse())
+        print(
+            "memory: at most \(most >> 10) KiB; KiB after each round of abuse: \([first, second, third].map { $0 >> 10 })"
+        )
         // The smallest buffer of a connection is 4 KiB: a leak of one for each client is twice the limit.
-        #expect(second - first < count * 2048)
+        // A thread that begins in one of the rounds has memory of its own.
+        #expect(min(second - first, third - second) < count * 2048)
         #expect(daemon.end == nil)
     }
 
