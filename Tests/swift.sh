@@ -15,6 +15,7 @@ if [ "${1:-}" = --only-build ]; then
 fi
 # All tests at once would keep the tasks of each one waiting for half a minute on a busy machine.
 width=${BADGED_TEST_WIDTH:-24}
+noise='^(◇|✔ Test ("|case )|<[0-7]>)'
 output=$(mktemp) memory=
 trap 'rm -rf "$output" "$memory"' EXIT
 # Many tests wait for a store that is written to a disk, at each of its transactions. They kill programs and never the
@@ -23,10 +24,10 @@ holds_programs() { cp /bin/true "$1" && "$1/true" && [ "$(df --output=avail --bl
 if memory=$(mktemp -d /dev/shm/badged-tests.XXXXXX) && holds_programs "$memory"; then export TMPDIR="$memory"; fi 2>/dev/null
 # shellcheck disable=SC2086  # a list of words
 { ${SWIFT:-swift} test $flags --experimental-maximum-parallelization-width "$width" "$@" 2>&1 ||
-    echo "swift test: exit status $?"; } | tee "$output" | grep -a -v -E --line-buffered '^(◇|✔ Test ("|case )|<[0-7]>)'
+    echo "swift test: exit status $?"; } | tee "$output" | grep -a -v -E --line-buffered "$noise"
 grep -q '^swift test: exit status' "$output" || exit 0
 echo
 echo "swift.sh: the failures:"
-grep -a -E -A 6 '^✘ .*(recorded an issue|Caught error)|^swift test: exit status|error:|Fatal error' "$output" |
-    cut -c 1-600 | head -n 200
+grep -a -v -E "$noise" "$output" |
+    grep -a -E -A 6 '^✘ .*(recorded an issue|Caught error)|^swift test: exit status|error:|Fatal error' | cut -c 1-600 | head -n 200
 exit 1

@@ -11,7 +11,7 @@ import Text
 /// badged starts it with a socket, and it ends when badged closes the socket.
 @main struct Program {
     /// The time in which devices are closed, in milliseconds.
-    private static let closeTime: Int32 = 2000
+    private static let closeTime: Int32 = 5000
 
     static func main() {
         // badged decides when the program ends: the devices must be closed first.

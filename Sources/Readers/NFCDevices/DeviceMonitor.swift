@@ -91,7 +91,7 @@ package final class DeviceMonitor: Sendable {
         return boards.lazy.compactMap { $0.session(insertion) }.first
     }
 
-    /// Ends the thread and the boards. Blocks until the devices are closed, for 0.7 s at most.
+    /// Ends the thread and the boards. Blocks until the devices are closed, for 4 s at most.
     package func stop() {
         let boards = state.withLock { state in
             state.isStopped = true
@@ -102,7 +102,8 @@ package final class DeviceMonitor: Sendable {
         for board in boards {
             group.enter()
             let stop = { @Sendable in
-                board.stop()
+                // badged has ended: a field that stays on is worse than a late end.
+                board.stop(within: .seconds(4))
                 group.leave()
             }
             if !startThread("nfc-stop", stop) { stop() }
