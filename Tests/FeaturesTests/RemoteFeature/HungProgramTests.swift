@@ -32,7 +32,7 @@ import Text
 
     @Test("The reader of a stopped badged-remote leaves, GET_HEALTH says why, and the next run finds the reader again")
     func borrower() async throws {
-        let stage = try await RemoteStage.paired()
+        let stage = try await RemoteStage.paired(heartbeat: Heartbeat.Times())
         await stage.changes.wait { stage.lenders.devices.contains { $0.isConnected } }
         let stopped = try #require(stage.lenders.driver.process)
         try await stop(stopped)
@@ -49,7 +49,7 @@ import Text
 
     @Test("A stopped badged-remote of shared readers is noticed without a question of a client")
     func lender() async throws {
-        let stage = try await RemoteStage.paired()
+        let stage = try await RemoteStage.paired(heartbeat: Heartbeat.Times())
         await stage.changes.wait { stage.lenders.devices.contains { $0.isConnected } }
         let stopped = try #require(stage.sharing.driver.process)
         try await stop(stopped)

@@ -44,6 +44,7 @@ import VirtualEID
     /// - Parameters:
     ///   - isPaired: whether both stores have the pairing.
     ///   - cable: passes everything of the desk on to the laptop; nil: nothing is in between.
+    ///   - heartbeat: the times of both programs.
     ///   - backends: more readers of the desk.
     ///   - laptopFeatures: more features of the laptop.
     ///   - changeLaptop: changes settings of the laptop.
@@ -52,6 +53,7 @@ import VirtualEID
     init(
         isPaired: Bool = false,
         cable: Cable? = nil,
+        heartbeat: Heartbeat.Times = .patient,
         backends: [any ReaderBackend] = [],
         laptopFeatures: (ReaderRegistry) -> [any Feature] = { _ in [] },
         laptop changeLaptop: (inout RemoteLenders.Settings) -> Void = { _ in },
@@ -79,7 +81,7 @@ import VirtualEID
         (own.port, own.answerTime, own.sightingTime) = (0, 600_000, 600_000)
         own.firstPause = 0
         changeLaptop(&own)
-        let lenders = RemoteLenders(stores[1], own, RemoteDriver(heartbeat: .patient))
+        let lenders = RemoteLenders(stores[1], own, RemoteDriver(heartbeat: heartbeat))
         self.lenders = lenders
         laptop = try await TestServer(readers: 0, backends: [lenders.backend]) {
             [RemoteFeature(stores[1], lenders, nil)] + laptopFeatures($0)
@@ -103,7 +105,7 @@ import VirtualEID
         changeDesk(&shared)
         var made: RemoteSharing?
         desk = try await TestServer(readers: 2, backends: backends) { registry in
-            let sharing = RemoteSharing(registry, stores[0], shared, RemoteDriver(heartbeat: .patient))
+            let sharing = RemoteSharing(registry, stores[0], shared, RemoteDriver(heartbeat: heartbeat))
             made = sharing
             return [RemoteFeature(stores[0], nil, sharing)]
         }
@@ -139,10 +141,11 @@ import VirtualEID
     /// Makes two hosts that are paired.
     static func paired(
         cable: Cable? = nil,
+        heartbeat: Heartbeat.Times = .patient,
         laptop: (inout RemoteLenders.Settings) -> Void = { _ in },
         desk: (inout LendingSettings) -> Void = { _ in }
     ) async throws -> RemoteStage {
-        try await RemoteStage(isPaired: true, cable: cable, laptop: laptop, desk: desk)
+        try await RemoteStage(isPaired: true, cable: cable, heartbeat: heartbeat, laptop: laptop, desk: desk)
     }
 
     /// Pairs both hosts through their sockets.
