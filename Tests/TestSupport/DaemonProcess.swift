@@ -120,12 +120,13 @@ import Host
 
     // MARK: Memory
 
-    /// The processes that the daemon has started.
+    /// The programs of badged that the daemon has started. A sanitizer starts one of its own.
     package var children: [Int32] {
         let processes = (try? FileManager.default.contentsOfDirectory(atPath: "/proc")) ?? []
         return processes.compactMap { Int32($0) }.filter { process in
             let status = FileManager.default.contents(atPath: "/proc/\(process)/status") ?? Data()
-            return String(decoding: status, as: UTF8.self).contains("\nPPid:\t\(pid)\n")
+            let text = String(decoding: status, as: UTF8.self)
+            return text.hasPrefix("Name:\tbadged-") && text.contains("\nPPid:\t\(pid)\n")
         }
     }
 
