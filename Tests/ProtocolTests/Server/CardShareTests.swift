@@ -54,7 +54,7 @@ import VirtualEID
         var users: [UInt32?] = []
         for _ in 0..<count {
             try await server.insert()
-            while holders(server).isEmpty { _ = await observer.exchange() }
+            while holders(server).isEmpty, !Task.isCancelled { _ = await observer.exchange() }
             let holder = try #require(holders(server).first)
             #expect(holders(server).count == 1)
             users.append(holder.uid)
@@ -315,7 +315,7 @@ import VirtualEID
         let observer = try server.connect(uid: 9)
         var users: [UInt32?] = []
         for _ in clients {
-            while holders(server).isEmpty { _ = await observer.exchange() }
+            while holders(server).isEmpty, !Task.isCancelled { _ = await observer.exchange() }
             #expect(holders(server).count == 1)
             users.append(holders(server).first?.uid)
             holders(server).first?.workflow?.cancel()

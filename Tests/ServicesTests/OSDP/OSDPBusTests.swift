@@ -226,6 +226,6 @@ struct OSDPBusTests {
             try #require(baud == speed_t(B9600))
         }
         #expect(await panel.answer()?.data == [0, 0x00, 0x96, 0, 0])
-        while panel.baud != speed_t(B38400) { _ = await panel.hears(within: 2) }
+        while panel.baud != speed_t(B38400), !Task.isCancelled { _ = await panel.hears(within: 2) }
     }
 }

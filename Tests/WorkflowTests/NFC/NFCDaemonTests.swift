@@ -101,7 +101,7 @@ struct NFCDaemonTests {
         daemon.signal(SIGHUP)
         while let message = await client.next("READER"), message["attached"]?.bool != false {}
         // The program reports the removal before it ends.
-        while !daemon.children.isEmpty { _ = await client.ask(#"{"cmd":"GET_HEALTH"}"#, "HEALTH") }
+        while !daemon.children.isEmpty, !Task.isCancelled { _ = await client.ask(#"{"cmd":"GET_HEALTH"}"#, "HEALTH") }
         let field = board.field
         try await field.wait { !field.isOn }
     }
