@@ -139,7 +139,9 @@ import Text
             "\(version) \(dialogue.name), \(cell.map { "\($0.fault) at \($0.index)" } ?? "no fault"): \(user.names) \(end)"
         let isComplete = end["msg"] == .string("FLOW_COMPLETE")
         if !isComplete {
-            #expect(Self.expectedCodes.contains(end.code ?? ""), place)
+            // After a lost answer to INIT nothing shows that a 3.1 card is the same one.
+            let isUnknownCard = dialogue.name == "SETUP_DEVICE" && version == "3.1" && end.code == "DEVICE_ALREADY_SET"
+            #expect(isUnknownCard || Self.expectedCodes.contains(end.code ?? ""), place)
             // Nothing hides that the secrets or the keys of the card have changed.
             let after = try await bench.secrets()
             let isChanged = before.isInitialized != after.isInitialized || before.pin != after.pin
@@ -173,7 +175,7 @@ import Text
     /// The failures that a fault may have.
     private static let expectedCodes = [
         "CARD_FAILED", "CARD_LOST", "RESET_PIN_FAILED", "SIGNATURE_FAILED", "UNSUPPORTED_CARD", "NOT_PAIRED",
-        "NO_FREE_PAIRING_SLOT", "WRONG_WALLET", "FOREIGN_CARD", "DEVICE_NOT_SET", "DEVICE_ALREADY_SET",
+        "NO_FREE_PAIRING_SLOT", "WRONG_WALLET", "FOREIGN_CARD", "DEVICE_NOT_SET",
     ]
 
     private func check(
