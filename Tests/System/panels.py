@@ -375,6 +375,17 @@ check("the panel gets the port from one who has sent nothing for 8 seconds",
       in daemon.log(), daemon.log())
 check("and keeps it", connect() is None)
 idle.close()
+begin = time.monotonic()
+while time.monotonic() - begin < 9:
+    link.sendall(POLL)
+    link.recv(64)
+    time.sleep(0.5)
+owner = socket.create_connection(("127.0.0.1", port))
+owner.setblocking(False)
+panel = Panel(owner.fileno(), KEY)
+check("but not by frames without the key", until(panel.becomes_secure), daemon.log())
+panel.end()
+owner.close()
 link.close()
 until(lambda: "the other side has closed it" in daemon.log())
 

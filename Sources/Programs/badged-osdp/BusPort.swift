@@ -16,8 +16,8 @@ import Text
     private let opened: @Loop () -> Void
     private let received: @Loop (ArraySlice<UInt8>) -> Void
     private let closed: @Loop () -> Void
-    /// Whether the other side has sent no frame for so long that it counts as off-line.
-    private let isSilent: @Loop () -> Bool
+    /// Whether the other side has shown for so long nothing that counts that another connection may take its place.
+    private let givesWay: @Loop () -> Bool
 
     private enum State { case closed, connecting, open, ended }
 
@@ -49,7 +49,7 @@ import Text
         opened: @escaping @Loop () -> Void,
         received: @escaping @Loop (ArraySlice<UInt8>) -> Void,
         closed: @escaping @Loop () -> Void,
-        isSilent: @escaping @Loop () -> Bool
+        givesWay: @escaping @Loop () -> Bool
     ) {
         name = bus.name
         self.line = line
@@ -58,7 +58,7 @@ import Text
         self.opened = opened
         self.received = received
         self.closed = closed
-        self.isSilent = isSilent
+        self.givesWay = givesWay
     }
 
     func start() { open() }
@@ -265,8 +265,8 @@ import Text
         }
     }
 
-    /// Takes a connection. While the one before lives, another one is refused; if that has shown nothing for so long
-    /// that it counts as off-line, the new one takes its place.
+    /// Takes a connection. While the one before lives, another one is refused; if that `givesWay`, the new one takes its
+    /// place.
     private func accept() {
         let found = clinux_accept(listener)
         guard found >= 0 else {
@@ -277,13 +277,15 @@ import Text
             listening?.change([])
             return acceptsAgain.set(after: Self.shortagePause)
         }
-        guard state == .closed || isSilent() else {
+        guard state == .closed || givesWay() else {
             let text = "\(name): a second connection to \(line.text) is refused"
             LineLog.write(.warning, "\(name) second", text)
             close(found)
             return
         }
-        if state == .open { fail("nothing has come over it for 8 s, and a new connection takes its place") }
+        if state == .open {
+            fail("for 8 s nothing has come over it, or nothing with the key; a new connection takes its place")
+        }
         Self.prepare(found)
         use(found)
     }

@@ -64,7 +64,7 @@ import Text
                 perform(device.lineLost())
                 report()
             },
-            isSilent: { [unowned self] in device.isSilent(at: Loop.bootClock) }
+            givesWay: { [unowned self] in device.givesWay(at: Loop.bootClock) }
         )
     }
 

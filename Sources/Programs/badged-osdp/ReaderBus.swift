@@ -43,7 +43,7 @@ import Text
             opened: { [unowned self] in begin() },
             received: { [unowned self] bytes in perform(panel.receive(bytes, at: Loop.bootClock)) },
             closed: { [unowned self] in lost() },
-            isSilent: { [unowned self] in panel.isSilent(at: Loop.bootClock) }
+            givesWay: { [unowned self] in panel.givesWay(at: Loop.bootClock) }
         )
     }
 

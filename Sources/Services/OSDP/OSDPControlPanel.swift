@@ -101,6 +101,7 @@ package final class OSDPControlPanel {
     private var pending: Pending?
     /// Whether the line is open. A closed one is not polled.
     private var isOpen = false
+    private var openedAt: Int64 = 0
     private let baud: Int
     private var effects: [Effect] = []
     /// Answers that nobody waits for.
@@ -153,6 +154,7 @@ package final class OSDPControlPanel {
     /// The line is open, perhaps again.
     package func lineOpened(at now: Int64) -> [Effect] {
         isOpen = true
+        openedAt = now
         reader.begin(at: now)
         for index in peers.indices {
             peers[index].next = now
@@ -169,8 +171,11 @@ package final class OSDPControlPanel {
         return take()
     }
 
-    /// Whether the line has brought no frame for so long that all readers count as off-line.
-    package func isSilent(at now: Int64) -> Bool { reader.isSilent(at: now) }
+    /// Whether another connection may take the place of this one: for so long as a reader needs to count as off-line, no
+    /// reader has answered a poll with the security that its settings want.
+    package func givesWay(at now: Int64) -> Bool {
+        now - max(openedAt, peers.map(\.polled).max() ?? 0) >= OSDPPeripheral.silence
+    }
 
     private func take() -> [Effect] {
         defer { effects = [] }

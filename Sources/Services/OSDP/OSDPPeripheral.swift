@@ -82,6 +82,8 @@ package final class OSDPPeripheral {
     /// The longest frame that the panel takes.
     private var receiveSize = PanelPKOC.leastFrame
     private var heard: Int64 = 0
+    /// The time of the last frame in the secure channel, or that at which the line was opened.
+    private var proven: Int64 = 0
     private var pendingKey: (key: OSDPKey, frame: OSDPFrame, raw: [UInt8])?
     private var effects: [Effect] = []
 
@@ -113,6 +115,7 @@ package final class OSDPPeripheral {
             guard frame.address == settings.address || frame.address == OSDPFrame.broadcast else { continue }
             heard = max(heard, now)
             answer(frame, raw, at: now)
+            if session != nil { proven = now }
             if link == .silent { becomes(session == nil ? .clear : .secure) }
         }
         return take()
@@ -198,10 +201,16 @@ package final class OSDPPeripheral {
     }
 
     /// The line is open, perhaps again.
-    package func lineOpened(at now: Int64) { reader.begin(at: now) }
+    package func lineOpened(at now: Int64) {
+        reader.begin(at: now)
+        proven = now
+    }
 
-    /// Whether the line has brought no frame for so long that the panel counts as off-line.
-    package func isSilent(at now: Int64) -> Bool { reader.isSilent(at: now) }
+    /// Whether another connection may take the place of this one: for so long as a panel needs to count as off-line it has
+    /// brought no frame, or none in the secure channel that the panel must open. Who has no key keeps no panel out.
+    package func givesWay(at now: Int64) -> Bool {
+        settings.security == .required ? now - proven >= Self.silence : reader.isSilent(at: now)
+    }
 
     /// The line was closed: an answer that was sent may not have arrived.
     package func lineLost() -> [Effect] {

@@ -29,7 +29,7 @@ private func isReadable(_ descriptor: Int32, within milliseconds: Int32) -> Bool
 /// A port of badged-osdp, and what it has told.
 @Loop private final class ListeningPort {
     let number: UInt16
-    var isSilent = false
+    var givesWay = false
     private var told: [String] = []
     private let changes = Changes()
     private let reserved: ReservedPort
@@ -45,7 +45,7 @@ private func isReadable(_ descriptor: Int32, within milliseconds: Int32) -> Bool
             opened: { [unowned self] in tell("opened") },
             received: { [unowned self] bytes in tell(String(decoding: bytes, as: UTF8.self)) },
             closed: { [unowned self] in tell("closed") },
-            isSilent: { [unowned self] in isSilent }
+            givesWay: { [unowned self] in givesWay }
         )
         port?.start()
     }
@@ -149,7 +149,7 @@ struct OSDPBusTests {
         #expect(await isClosed(sockets[1]))
         #expect(await isClosed(sockets[2]))
         await port.tells("opened")
-        port.isSilent = true
+        port.givesWay = true
         let new = try LoopbackSocket.connect(port: port.number)
         defer { close(new) }
         #expect(await isClosed(sockets[0]))

@@ -109,6 +109,16 @@ struct OSDPControlPanelTests {
         #expect(wall.reads.allSatisfy { Int($0.bytes[3]) % 3 == $0.member })
     }
 
+    @Test("a connection is kept by answers to polls, and not by a reader with another key", arguments: [true, false])
+    func givesWay(_ hasKey: Bool) {
+        let wall = Wall(1, key: hasKey ? Wall.key : OSDPKey(Secret(0x20...0x2F)))
+        wall.run(until: OSDPPeripheral.silence - 1)
+        #expect(!wall.panel.givesWay(at: wall.now))
+        wall.run(until: 60_000)
+        #expect(wall.panel.givesWay(at: wall.now) == !hasKey)
+        #expect(wall.links.contains { $0.link == .secure } == hasKey)
+    }
+
     @Test("an idle reader is polled twice a second, and an active one twenty times")
     func intervals() {
         let wall = Wall(1)

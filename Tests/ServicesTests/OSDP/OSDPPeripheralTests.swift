@@ -200,6 +200,35 @@ struct OSDPPeripheralTests {
         #expect(line.device.link == .silent)
     }
 
+    @Test("a connection is kept by frames in the secure channel, and gives way after 8 seconds without one")
+    func givesWay() throws {
+        let line = Line()
+        line.device.lineOpened(at: line.now)
+        for _ in 0..<3 {
+            _ = try line.command(poll)
+            line.now += 2000
+            #expect(!line.device.givesWay(at: line.now))
+        }
+        line.now += 2000
+        #expect(line.device.givesWay(at: line.now), "who has no key keeps nobody out")
+        try line.connect()
+        line.now += OSDPPeripheral.silence - 1
+        _ = try line.command(poll)
+        line.now += OSDPPeripheral.silence - 1
+        #expect(!line.device.givesWay(at: line.now))
+        #expect(line.device.givesWay(at: line.now + 1))
+    }
+
+    @Test("where no secure channel is required, each frame keeps the connection")
+    func keepsWay() throws {
+        let line = Line { $0.security = .optional }
+        line.device.lineOpened(at: line.now)
+        line.now += OSDPPeripheral.silence - 1
+        _ = try line.command(poll)
+        line.now += OSDPPeripheral.silence - 1
+        #expect(!line.device.givesWay(at: line.now) && line.device.givesWay(at: line.now + 1))
+    }
+
     @Test("a card waits as long as the settings say, and is dropped with a reason")
     func wait() throws {
         let line = Line { $0.wait = 2000 }
