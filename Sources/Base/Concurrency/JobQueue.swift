@@ -87,7 +87,7 @@ package final class JobQueue: SerialExecutor {
 
     /// Runs a job and waits for its result.
     /// - Returns: nil if the queue is closed.
-    package func run<Value: Sendable>(_ job: @escaping @Sendable () -> Value) async -> Value? {
+    package nonisolated(nonsending) func run<Value: Sendable>(_ job: @escaping @Sendable () -> Value) async -> Value? {
         await withCheckedContinuation { continuation in
             if !async({ continuation.resume(returning: job()) }) { continuation.resume(returning: nil) }
         }
@@ -96,7 +96,7 @@ package final class JobQueue: SerialExecutor {
     /// Runs a job and waits for its result, but for `grace` milliseconds only once the task is cancelled. The job goes on
     /// then.
     /// - Returns: nil if the queue is closed, or the result has not come in time.
-    package func run<Value: Sendable>(
+    package nonisolated(nonsending) func run<Value: Sendable>(
         afterCancel grace: Int64,
         _ job: @escaping @Sendable () -> Value
     ) async -> Value? {

@@ -21,20 +21,16 @@ final class PCSCContext: Sendable {
 
     /// Returns the names of all readers. Blocks for one exchange. The C function is SCardListReaders.
     func readers() throws(PCSCCode) -> [ReaderName] {
-        while true {
-            var length: DWORD = 0
-            var code = PCSCCode(SCardListReaders(handle, nil, nil, &length))
-            if code == .noReadersAvailable { return [] }
-            guard code == .success else { throw code }
-            var names = [CChar](repeating: 0, count: Int(length))
-            code = PCSCCode(SCardListReaders(handle, nil, &names, &length))
-            // A reader was added between the two calls.
-            if code == .insufficientBuffer { continue }
-            if code == .noReadersAvailable { return [] }
-            guard code == .success else { throw code }
-            return names.prefix(Int(length)).split(separator: 0).map { ReaderName(bytes: $0) }
-        }
+        var names = [CChar](repeating: 0, count: Self.longestNames)
+        var length = DWORD(names.count)
+        let code = PCSCCode(SCardListReaders(handle, nil, &names, &length))
+        if code == .noReadersAvailable { return [] }
+        guard code == .success else { throw code }
+        return names.prefix(Int(length)).split(separator: 0).map { ReaderName(bytes: $0) }
     }
+
+    /// The bytes of 16 names, as many as pcscd has, each with at most 128 bytes and a NUL, and of the NUL at the end.
+    private static let longestNames = 16 * 129 + 1
 
     static let forever: UInt32 = 0xFFFF_FFFF
 

@@ -35,10 +35,9 @@ struct WatchThread: Sendable {
         var isSettled = plugAndPlay.counter != 0
         var refreshes: [Watch.Refresh] = []
         defer { for refresh in refreshes { refresh.done.signal() } }
+        var hasReaderLeft = false
 
         while true {
-            if try updateList() { isSettled = plugAndPlay.counter != 0 }
-
             let isCurrent = watch.state.withLock { state in
                 guard state.generation == generation, state.context != nil else { return false }
                 refreshes += state.refreshes
@@ -48,14 +47,16 @@ struct WatchThread: Sendable {
             guard isCurrent else { return }
 
             let isRefresh = !refreshes.isEmpty
+            let isOfSome = isRefresh && refreshes.allSatisfy { $0.reader != nil }
+            // Somebody waits for the states of some readers. The list is read afterwards, unless it lacks one of them.
+            if !isOfSome || hasReaderLeft, try updateList() { isSettled = plugAndPlay.counter != 0 }
             var states = watch.state.withLock { $0.table.request(all: isRefresh) }
-            if isRefresh, refreshes.allSatisfy({ $0.reader != nil }) {
-                states.removeAll { state in !refreshes.contains { $0.reader == state.name } }
-            }
+            if isOfSome { states.removeAll { state in !refreshes.contains { $0.reader == state.name } } }
             if states.count < Self.longestList { states.append(plugAndPlay) }
             let limit: UInt32 = isRefresh ? 0 : isSettled ? PCSCContext.forever : 1000
 
             let code = context.wait(&states, milliseconds: limit)
+            hasReaderLeft = code == .unknownReader
             switch code {
             case .success, .timeout:
                 if code == .success {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import Synchronization
 
-/// A value that is set once and awaited by one task, in either order.
+/// A value that is set once and awaited by one task, in either order. The task waits on the executor on which it runs, so
+/// it goes on there without a visit of the pool.
 package final class OneShot<Value: Sendable>: Sendable {
     private enum State {
         case empty
@@ -39,7 +40,7 @@ package final class OneShot<Value: Sendable>: Sendable {
     }
 
     /// Waits for the value. If the calling task is cancelled first, `cancelled` becomes the value.
-    package func value(whenCancelled cancelled: Value) async -> Value {
+    package nonisolated(nonsending) func value(whenCancelled cancelled: Value) async -> Value {
         await withTaskCancellationHandler {
             await value
         } onCancel: {
@@ -48,7 +49,7 @@ package final class OneShot<Value: Sendable>: Sendable {
     }
 
     /// Waits for the value, also if the calling task is cancelled.
-    package var value: Value {
+    package nonisolated(nonsending) var value: Value {
         get async {
             await withCheckedContinuation { continuation in
                 let value: Value? = state.withLock { state in
