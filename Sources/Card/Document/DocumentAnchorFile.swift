@@ -40,6 +40,14 @@ package enum DocumentAnchorFile: Sendable, Equatable {
             if contents.mayHideList { listFault = listFault ?? fault }
         }
 
+        /// Reads each object of a file in DER. Bytes that begin no object, such as a line feed, are no list.
+        init(objects: [[UInt8]]) {
+            isChosen = true
+            for object in objects {
+                add(object, isNamedList: object.first == 0x30 && DocumentAnchorFile.mayRevoke(object))
+            }
+        }
+
         private mutating func add(_ entry: [UInt8]?, isNamedList: Bool) {
             do throws(Malformed) {
                 guard let entry else { throw Malformed("it is not base64") }
@@ -65,14 +73,15 @@ package enum DocumentAnchorFile: Sendable, Equatable {
     /// The maximum length of a file in bytes: a directory with all certificates.
     package static let maximumLength = 128 << 20
 
-    /// Reads a file in DER, in base64 or in PEM with any number of objects, a collection of certificates (p7b), or an
-    /// export of a directory (LDIF).
+    /// Reads a file in base64, in DER or PEM with any number of objects, a collection of certificates (p7b), or an export
+    /// of a directory (LDIF).
     package init(_ bytes: [UInt8]) throws(Malformed) {
         if bytes.starts(with: Self.zipArchive) {
             throw Malformed("it is a zip archive: unpack it, and name the files in it")
         }
         if bytes.first == 0x30 {
-            self = try Self.binary(bytes)
+            let objects = Self.objects(bytes)
+            self = objects.count > 1 ? .collection(Collection(objects: objects)) : try Self.binary(bytes)
             return
         }
         let contents = PEM.contents(of: bytes)
@@ -95,6 +104,21 @@ package enum DocumentAnchorFile: Sendable, Equatable {
     /// The maximum length of one object. Each attempt to read a longer one would only copy it.
     private static let maximumObject = 1 << 24
     private static let tooLong = Malformed("one certificate or list may have at most 16 MiB")
+
+    /// How many objects a file in DER may have. What follows counts as one that cannot be read.
+    private static let maximumObjects = 4096
+
+    /// The objects of a file in DER, one after the other, and what follows them.
+    private static func objects(_ bytes: [UInt8]) -> [[UInt8]] {
+        var reader = BERReader(bytes)
+        var objects: [[UInt8]] = []
+        while objects.count < maximumObjects, !reader.isAtEnd {
+            let rest = reader.remainder
+            guard (try? reader.next()) != nil else { return objects + [Array(rest.prefix(maximumObject))] }
+            objects.append(Array(rest.dropLast(reader.remainder.count)))
+        }
+        return reader.isAtEnd ? objects : objects + [Array(reader.remainder.prefix(maximumObject))]
+    }
 
     private static func binary(_ bytes: [UInt8]) throws(Malformed) -> DocumentAnchorFile {
         guard bytes.count <= maximumObject else { throw tooLong }

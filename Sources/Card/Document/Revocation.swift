@@ -21,6 +21,8 @@ package struct RevocationList: Sendable, Equatable {
     }
 
     package private(set) var scope = Scope.complete
+    /// Why nobody here knows what the list is about; nil if it is known.
+    package private(set) var fault: Malformed?
     /// The number without zeros in front; nil if the list has none.
     private var number: [UInt8]?
     private var serials: Set<[UInt8]> = []
@@ -65,6 +67,7 @@ package struct RevocationList: Sendable, Equatable {
             try readEntries(rest)
         } catch {
             scope = .unknown
+            fault = error
         }
         if scope == .unknown { serials = [] }
     }
@@ -230,5 +233,5 @@ struct CertificateRule {
 }
 
 extension Malformed {
-    static let criticalRule = Malformed("it has a critical rule that badged does not know")
+    static let criticalRule = Malformed(Phrase("it has a critical rule that badged does not know"))
 }

@@ -92,7 +92,7 @@ import Text
         chosen.finish()
         #expect(chosen.files.keys.count { $0.hasSuffix(".crl") } == 2)
         #expect(chosen.complaints == [])
-        #expect(chosen.notes == ["2: \(DocumentAnchors.unusable)"])
+        #expect(chosen.notes == ["2: \(DocumentAnchors.unusable): it has a critical rule that badged does not know"])
         let temporary = try TemporaryFolder()
         try AnchorWriter(folder: temporary.path + "/csca").write(chosen.files)
         let summary = await DocumentAnchorFolder(temporary.path + "/csca", warn: { _ in })

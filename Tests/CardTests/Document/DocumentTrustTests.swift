@@ -269,6 +269,23 @@ struct DocumentTrustTests {
         #expect(check.reason == (isWhole ? nil : .unusableList))
     }
 
+    @Test(
+        "a certificate and a list that were joined in DER both count, and a cut list is not overlooked",
+        arguments: [0, 1, 100, 1_000_000],
+        ["", "\n"]
+    )
+    func joined(cut: Int, tail: String) throws {
+        let list = try file("csca-2.crl").dropLast(cut)
+        let content = try file("csca-2-brainpool.cer") + list + Array(tail.utf8)
+        var anchors = DocumentAnchors()
+        let summary = anchors.addFiles([(name: "a.cer", content: content)], at: time)
+        #expect(summary.warnings.isEmpty == ((cut == 0 || list.isEmpty) && tail.isEmpty), "\(summary.warnings)")
+        let signer = SignedData.Claim(certificate: try catalogue.certificate("ds-p256"))
+        let check = anchors.judge(signer, as: .securityObject, countries: ["UT"], at: time)
+        #expect(check.reason == (cut == 0 || list.isEmpty ? nil : .unusableList))
+        #expect(check.revocation == (cut == 0 ? .good : .unknown))
+    }
+
     @Test("a certificate that has lost a line hides no list")
     func cutCertificate() throws {
         let content = PEM.certificate.encode(try file("csca-1-rsa.cer")).dropLast(30)

@@ -75,7 +75,7 @@ enum DocumentAnchorsCommand {
             if try await agrees(to: questions) { chosen.accept(questions) }
         }
         chosen.finish()
-        for note in chosen.notes { Output.note(DaemonWords.placed(note).printable) }
+        for note in chosen.notes { Output.note(tr(note).printable) }
         for complaint in chosen.complaints { Output.note(tr("left \(complaint)").printable) }
         guard !chosen.files.isEmpty else {
             throw CommandFailure(

@@ -34,7 +34,7 @@ package struct DocumentAnchorImport: Sendable {
     /// What was left, and why.
     package private(set) var complaints: [Phrase] = []
     /// What is to be known about files that were taken.
-    package private(set) var notes: [String] = []
+    package private(set) var notes: [Phrase] = []
     /// Entries and certificates that cannot be read. Official lists have some.
     package private(set) var malformed = 0
     private var waiting: [DocumentAnchors.Entry] = []
@@ -151,7 +151,9 @@ package struct DocumentAnchorImport: Sendable {
         case .masterList(let list): keep(list)
         case .revocationList(let list):
             keep(list.bytes, list.issuer.country, "crl")
-            if anchors.isUnusable(list) { notes.append("\(entry.place): \(DocumentAnchors.unusable)") }
+            guard anchors.isUnusable(list) else { return }
+            let reason = list.fault?.words ?? Phrase("badged does not know the algorithm of its signature")
+            notes.append("\(entry.place): \(DocumentAnchors.unusable.words): \(reason)")
         case .defectList: keep(entry.content, nil, "defects")
         case .collection: break
         }
