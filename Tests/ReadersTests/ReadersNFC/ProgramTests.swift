@@ -62,9 +62,12 @@ struct NFCProgramTests {
         #expect(second != first)
         kill(second, SIGSTOP)
         // On a busy machine some of its threads run for a moment more.
-        var checks: [HealthCheck] = []
-        while checks.isEmpty { checks = await fixture.backend.currentHealth() }
-        #expect(checks.first?.advice?.contains("did not answer; it is started again in") == true)
+        while await fixture.backend.client.process == second {
+            try Task.checkCancellation()
+            _ = await fixture.backend.currentHealth()
+        }
+        try await fixture.events.wait(for: "health nfc")
+        #expect(fixture.events.checks.first?.advice?.contains("did not answer; it is started again in") == true)
         try await fixture.events.wait(for: "added \(fixture.reader)")
     }
 
