@@ -92,6 +92,6 @@ struct LongTextTests {
         ),
     ]
 
-    @Test("a text of twice the length takes at most 2.5 times as long", arguments: parsers.indices)
+    @Test("a text of twice the length takes at most 2.5 times as long", .serialized, arguments: parsers.indices)
     func growth(parser: Int) async { #expect(await Growth.slowAlphabets(Self.parsers[parser]) == []) }
 }

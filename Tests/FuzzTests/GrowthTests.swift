@@ -16,7 +16,11 @@ struct GrowthTests {
     /// The alphabets; without `FullTables.areWanted` those that have made parsers slow.
     private static let alphabets = FullTables.areWanted ? Growth.alphabets : Array(Growth.alphabets.prefix(12))
 
-    @Test("a text of twice the length takes at most 2.5 times as long", arguments: fuzzTargets.keys.sorted())
+    @Test(
+        "a text of twice the length takes at most 2.5 times as long",
+        .serialized,
+        arguments: fuzzTargets.keys.sorted()
+    )
     func growth(name: String) async throws {
         let target = try #require(fuzzTargets[name])
         let folder = Self.corpus.appending(path: name)

@@ -81,7 +81,7 @@ struct LongTextTests {
         ("a request to the port for metrics", 2000, { _ = MetricsRequest.answer(Array("GET \($0)\r\n\r\n".utf8)) }),
     ]
 
-    @Test("a text of twice the length takes at most 2.5 times as long", arguments: parsers.indices)
+    @Test("a text of twice the length takes at most 2.5 times as long", .serialized, arguments: parsers.indices)
     func growth(parser: Int) async { #expect(await Growth.slowAlphabets(Self.parsers[parser]) == []) }
 
     @Test("a struct with many fields that are left out is too large, instead of slow")

@@ -67,15 +67,20 @@ package enum Growth {
         }
     }
 
-    /// Runs long measurements one after another on a thread of their own, so that those that run tasks remain for other
-    /// tests.
+    /// Runs long measurements, two at a time, on threads of their own, so that those that run tasks remain for other tests.
+    /// A test that waits has one of the places of the tests, so those with arguments are `.serialized`.
     package static func measured<Value: Sendable>(_ work: @escaping @Sendable () -> Value) async -> Value {
         await withCheckedContinuation { continuation in
-            queue.async { continuation.resume(returning: work()) }
+            queue.async {
+                places.wait()
+                defer { places.signal() }
+                continuation.resume(returning: work())
+            }
         }
     }
 
-    private static let queue = DispatchQueue(label: "growth")
+    private static let queue = DispatchQueue(label: "growth", attributes: .concurrent)
+    private static let places = DispatchSemaphore(value: 2)
 
     /// The largest factor that work in proportion to its input may have.
     package static let limit = 2.5

@@ -64,7 +64,7 @@ struct ForeignTextTests {
         ("a line of the log", 400_000, { _ = Log.escaped($0) }),
     ]
 
-    @Test("a text of twice the length takes at most 2.5 times as long", arguments: parsers.indices)
+    @Test("a text of twice the length takes at most 2.5 times as long", .serialized, arguments: parsers.indices)
     func growth(parser: Int) async { #expect(await Growth.slowAlphabets(Self.parsers[parser]) == []) }
 
     @Test("objects of JSON are compared in proportion to their members")
