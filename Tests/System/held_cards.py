@@ -267,4 +267,52 @@ client.end()
 other.end()
 is_usable("eid", {"cmd": "RUN_CHANGE_PIN", "reader": READER}, "the held card is usable after the transaction")
 other.leave()
+second.remove()
+
+
+def leaves(card):
+    """Takes the card out, and waits until badged knows it."""
+    card.remove()
+    client = Client(path)
+    client.send(cmd="GET_READER", name=READER)
+    while True:
+        message = client.wait_for("READER")
+        if message["name"] == READER and not message.get("card"):
+            return client.close()
+
+
+leaves(virtual)
+virtual = Card(f"{binaries}/badged-virtual-card", work, {})
+known("eid")
+recognised = virtual.state()["apdus"]
+leaves(virtual)
+
+
+def falls_silent(after, answers, reason):
+    """The card does not answer this command of a change of the PIN, and the user cancels."""
+    virtual = Card(f"{binaries}/badged-virtual-card", work, {"faults": [{"afterApdu": recognised + after, "do": "mute"}]})
+    known("eid")
+    commands = recognised + after + 1
+    client = Taker({"cmd": "RUN_CHANGE_PIN"})
+    client.send(client.command)
+    for question, value in answers:
+        client.until(question)
+        client.client.send(cmd=question.replace("ENTER", "SET"), value=value)
+    until(lambda: virtual.state()["apdus"] == commands)
+    begin = time.monotonic()
+    client.send({"cmd": "CANCEL"})
+    end = client.until(*ENDS)
+    seconds = time.monotonic() - begin
+    # Each further step would wait for 5 s again.
+    check(f"CANCEL ends a dialogue whose command {after} gets no answer: {reason}",
+          end.get("reason") == reason and 4 < seconds < 9, (end, seconds))
+    check("and nothing is sent afterwards", virtual.state()["apdus"] == commands and
+          virtual.state()["retryCounter"] == 3, virtual.state())
+    client.client.close()
+    leaves(virtual)
+
+
+# The mapping of PACE, and the new PIN, of which nobody knows then whether the card has it.
+falls_silent(5, [("ENTER_PIN", "123456")], "User_Cancelled")
+falls_silent(8, [("ENTER_PIN", "123456"), ("ENTER_NEW_PIN", "654321")], "Change_Pin_No_SetEidPinCommand_Response")
 finish()

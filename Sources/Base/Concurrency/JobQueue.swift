@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import CLinux
 package import Dispatch
+import Glibc
 import Host
 import Synchronization
 import Text
@@ -25,6 +26,8 @@ package final class JobQueue: SerialExecutor {
 
     private let state = Mutex(State())
     private let wake = DispatchSemaphore(value: 0)
+    /// The thread that serves the queue; 0 before the first one.
+    private let server = Atomic<UInt>(0)
 
     /// Makes a queue for a thread that calls `serve` again and again.
     package init() {}
@@ -51,6 +54,7 @@ package final class JobQueue: SerialExecutor {
 
     /// Waits for the next job until `deadline` and runs it. Only threads of the queue call this.
     package func serve(until deadline: DispatchTime = .distantFuture) -> Turn {
+        server.store(UInt(pthread_self()), ordering: .relaxed)
         while true {
             let (job, isClosed) = state.withLock { state in
                 (state.jobs.isEmpty ? nil : state.jobs.removeFirst(), state.isClosed)
@@ -112,10 +116,28 @@ package final class JobQueue: SerialExecutor {
         }
     }
 
+    /// Whether this is the thread of the queue.
+    package var isCurrent: Bool { server.load(ordering: .relaxed) == UInt(pthread_self()) }
+
+    /// Runs tasks that prefer it as jobs of the queue. What is left of a task when the queue is closed runs on the pool.
+    package var taskExecutor: any TaskExecutor { QueuedTasks(queue: self) }
+
     /// Runs the next part of an actor, which closes the queue at its own end only.
     package func enqueue(_ job: consuming ExecutorJob) {
         let job = UnownedJob(job)
         async { job.runSynchronously(on: self.asUnownedSerialExecutor()) }
+    }
+}
+
+private final class QueuedTasks: TaskExecutor {
+    private let queue: JobQueue
+
+    init(queue: JobQueue) { self.queue = queue }
+
+    func enqueue(_ job: consuming ExecutorJob) {
+        let job = UnownedJob(job)
+        let run: @Sendable () -> Void = { job.runSynchronously(on: self.asUnownedTaskExecutor()) }
+        if !queue.async(run) { Pool.shared.add(for: nil, run) }
     }
 }
 

@@ -12,7 +12,7 @@ import Text
 /// The users with jobs take turns on a few threads. When all of them are busy, a user none of whose jobs runs gets a
 /// further thread. Threads without a job do not wake up.
 package final class Pool: Sendable {
-    private static let shared = Pool(threads: max(2, Int(sysconf(Int32(_SC_NPROCESSORS_ONLN)))))
+    static let shared = Pool(threads: max(2, Int(sysconf(Int32(_SC_NPROCESSORS_ONLN)))))
 
     /// The users but root that get a further thread at the same time. Others wait for their turn.
     private static let maximumFurther = 64

@@ -163,14 +163,14 @@ struct AuthenticationResult: Equatable {
             card,
             .didAuthenticateEAC1CardCommandFailed,
             .cardCommunication,
-            await card.card.getChallenge()
+            await card.step { card throws(ChipError) in try await card.getChallenge() }
         )
         let authorities = pace.certificationAuthorities
         let references = [authorities.current, authorities.previous].compactMap { $0 }
         let output = EAC1Output(
             chat: chat,
             authorityReferences: references,
-            efCardAccess: card.card.profile.cardAccess.bytes,
+            efCardAccess: card.cardAccess,
             idPICC: pace.idPICC,
             challenge: challenge
         )
@@ -195,7 +195,7 @@ struct AuthenticationResult: Equatable {
             card,
             .didAuthenticateEAC2CardCommandFailed,
             .terminalRefused,
-            await authenticate(card.card, proof)
+            await card.step { card throws(ChipError) in try await Self.authenticate(card, proof) }
         )
         let result = EAC2Output(
             efCardSecurity: security.bytes,
@@ -227,7 +227,7 @@ struct AuthenticationResult: Equatable {
     }
 
     /// Proves the rights of the server to the card, and the card to the server.
-    private func authenticate(
+    private static func authenticate(
         _ card: EIDCard,
         _ proof: TerminalProof
     ) async throws(ChipError) -> (CardSecurity, ChipProof) {
@@ -258,7 +258,7 @@ struct AuthenticationResult: Equatable {
                 card,
                 .transmitCardCommandFailed,
                 .cardCommunication,
-                await card.card.passThrough(apdu)
+                await card.step { card throws(ChipError) in try await card.passThrough(apdu) }
             )
             answers.append(answer.bytes)
             size += answer.bytes.count

@@ -34,8 +34,7 @@ struct EIDRequirements: CardRequirements {
     func open(_ lease: CardLease, _ profile: EIDCardProfile) async throws(CardError) -> HeldEIDCard {
         let card = HeldEIDCard(lease, profile, automaticPINs)
         do throws(ChipError) {
-            try await card.card.select()
-            try await card.readStatus()
+            try await card.open()
         } catch {
             guard case .card(let error) = error else { throw .other("\(error)") }
             throw error

@@ -12,7 +12,7 @@ import Text
 /// A reader with a keypad runs PACE and the change of the PIN itself. Then the workflow gets no secret from the client.
 @Loop final class HeldEIDCard {
     let lease: CardLease
-    let card: EIDCard
+    private let card: EIDCard
     private let keypad: (any KeypadConnection)?
     private var profile: EIDCardProfile
     /// Decides about PINs without a person; nil: there are none.
@@ -21,6 +21,8 @@ import Text
     private var isAutomatic = false
 
     var status: PINStatus { profile.eid.status }
+    /// EF.CardAccess, as the card has sent it.
+    var cardAccess: [UInt8] { card.profile.cardAccess.bytes }
 
     /// The result of a password at the card.
     enum PasswordResult {
@@ -53,8 +55,29 @@ import Text
         lease.update(profile)
     }
 
+    /// Runs a step of the dialogue with the card, on the thread of its connection if it has one.
+    func step<Value: Sendable>(
+        _ body: @escaping @Sendable (EIDCard) async throws(ChipError) -> Value
+    ) async throws(ChipError) -> Value {
+        try await lease.connection.run(orIfGivenUp: ChipError.card(.cancelled)) { [card] () async throws(ChipError) in
+            try await body(card)
+        }
+    }
+
+    /// Selects the application, and reads the state of the PIN.
+    func open() async throws(ChipError) {
+        set(
+            try await step { card throws(ChipError) in
+                try await card.select()
+                return try await card.readPINStatus()
+            }
+        )
+    }
+
     /// Reads the state of the PIN. The unprotected command ends a secure channel.
-    func readStatus() async throws(ChipError) { set(try await card.readPINStatus()) }
+    func readStatus() async throws(ChipError) {
+        set(try await step { card throws(ChipError) in try await card.readPINStatus() })
+    }
 
     /// Notes that the next password is a PIN that a program gives without a person.
     /// - Throws: why the card does not get it.
@@ -86,9 +109,12 @@ import Text
                 on: keypad
             )
         } else {
-            guard let password = password?.take() else { throw .protocolViolation("the password was used already") }
+            let outcome = try await step { card throws(ChipError) in
+                guard let password = password?.take() else { throw .protocolViolation("the password was used already") }
+                return try await card.establishPACE(id, password: password, chat: chat)
+            }
             result =
-                switch try await card.establishPACE(id, password: password, chat: chat) {
+                switch outcome {
                 case .established(let result): .established(result)
                 case .wrongPassword: .wrong
                 case .usedUp: .usedUp
@@ -123,8 +149,10 @@ import Text
     /// Sends RESET RETRY COUNTER with the new PIN. The status is that of the card or, with a keypad, of the reader.
     func changePIN(to pin: SecretBox?) async throws(ChipError) -> StatusWord {
         if let keypad { return try await answered(await keypad.modifyPIN()) }
-        guard let pin = pin?.take() else { throw .protocolViolation("the new PIN was used already") }
-        return try await card.changePIN(to: pin)
+        return try await step { card throws(ChipError) in
+            guard let pin = pin?.take() else { throw .protocolViolation("the new PIN was used already") }
+            return try await card.changePIN(to: pin)
+        }
     }
 
     /// Sends RESET RETRY COUNTER without data, in a channel of the PUK.
@@ -133,7 +161,7 @@ import Text
             // The reader keeps the channel and protects the command itself.
             return try await card.transmit(CommandAPDU(0x00, 0x2C, 0x03, 0x03)).status
         }
-        return try await card.unblockPIN()
+        return try await step { card throws(ChipError) in try await card.unblockPIN() }
     }
 
     /// Ends the secure channel on both sides.
@@ -142,7 +170,7 @@ import Text
             // The reader ends its channel when the card is reset, if not earlier.
             try? await keypad.destroyPACE()
         } else {
-            await card.destroyChannel()
+            try? await step { await $0.destroyChannel() }
         }
     }
 }

@@ -106,9 +106,22 @@ package protocol CardConnection: CardChannel {
     func disconnect(reset: Bool) async
     /// Shows the progress of a workflow where the card is, if the reader is another device with a display.
     func show(progress percent: Int)
+    /// Runs a part of a dialogue that may have many commands, where they need no change of threads if the connection has
+    /// a thread of its own. `fault` is thrown if the card does not answer for some seconds after the task is cancelled.
+    func run<Value: Sendable, Fault: Error>(
+        orIfGivenUp fault: Fault,
+        _ dialogue: @escaping @Sendable () async throws(Fault) -> Value
+    ) async throws(Fault) -> Value
 }
 
 extension CardConnection {
+    package func run<Value: Sendable, Fault: Error>(
+        orIfGivenUp fault: Fault,
+        _ dialogue: @escaping @Sendable () async throws(Fault) -> Value
+    ) async throws(Fault) -> Value {
+        try await dialogue()
+    }
+
     package func show(progress percent: Int) {}
 }
 

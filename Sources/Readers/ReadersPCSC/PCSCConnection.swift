@@ -12,6 +12,9 @@ final class PCSCConnection: CardConnection {
     private let report: @Sendable (_ isHeld: Bool) -> Void
     /// Whether nobody uses the connection any more.
     private let isOver = Atomic(false)
+    /// When the thread has sent the command that waits for its answer in `run`, in microseconds of `Loop.clock`; 0: none
+    /// waits.
+    private let sentAt = Atomic<Int64>(0)
 
     /// How long a card may take to answer after CANCEL, in milliseconds. Neither pcscd nor each of its drivers has a time
     /// limit.
@@ -29,17 +32,67 @@ final class PCSCConnection: CardConnection {
     /// Sends a command. A cancelled task waits for the answer of a card for some seconds more. A card that is mute then is
     /// in use until it answers or leaves, and is reset.
     func transmit(_ command: CommandAPDU) async throws(CardError) -> ResponseAPDU {
+        if thread.isCurrent { return try answer(to: command).get() }
         if let answer = await thread.run(afterCancel: Self.waitAfterCancel, { [link] in link.transmit(command) }) {
             return try answer.get()
         }
-        if !isOver.exchange(true, ordering: .relaxed) {
-            report(true)
-            thread.finish { [link, report] in
-                link.close(reset: true)
-                report(false)
-            }
-        }
+        giveUp()
         throw CardLink.closed
+    }
+
+    /// Sends a command in `run`, unless the connection was given up.
+    private func answer(to command: CommandAPDU) -> Result<ResponseAPDU, CardError> {
+        guard !isOver.load(ordering: .relaxed) else { return .failure(CardLink.closed) }
+        sentAt.store(Loop.clock, ordering: .relaxed)
+        let answer = link.transmit(command)
+        sentAt.store(0, ordering: .relaxed)
+        return isOver.load(ordering: .relaxed) ? .failure(CardLink.closed) : answer
+    }
+
+    private func giveUp() {
+        guard !isOver.exchange(true, ordering: .relaxed) else { return }
+        report(true)
+        thread.finish { [link, report] in
+            link.close(reset: true)
+            report(false)
+        }
+    }
+
+    /// Runs a part of a dialogue on the thread of the connection. If the task is cancelled, each command has as long for its
+    /// answer as in `transmit`.
+    func run<Value: Sendable, Fault: Error>(
+        orIfGivenUp fault: Fault,
+        _ dialogue: @escaping @Sendable () async throws(Fault) -> Value
+    ) async throws(Fault) -> Value {
+        // The dialogue that was given up still has its actors.
+        guard !isOver.load(ordering: .relaxed) else { throw fault }
+        let end = OneShot<Result<Value, Fault>>()
+        let task = Task(executorPreference: thread.taskExecutor) {
+            end.fill(await Result { () async throws(Fault) in try await dialogue() })
+        }
+        return try await withTaskCancellationHandler {
+            await end.value
+        } onCancel: {
+            task.cancel()
+            let cancelled = Loop.clock
+            Task { @Loop [weak self] in
+                while !end.isFilled, let left = self?.timeLeft(since: cancelled) {
+                    guard left <= 0 else {
+                        await Loop.sleep(milliseconds: left)
+                        continue
+                    }
+                    // First, so that the dialogue sends nothing more.
+                    self?.giveUp()
+                    end.fill(.failure(fault))
+                }
+            }
+        }.get()
+    }
+
+    /// The milliseconds that the command on its way still has for its answer after CANCEL. A later one has all of them.
+    private func timeLeft(since cancelled: Int64) -> Int64 {
+        let sent = sentAt.load(ordering: .relaxed)
+        return Self.waitAfterCancel - (sent == 0 ? 0 : (Loop.clock - max(sent, cancelled)) / 1000)
     }
 
     func disconnect(reset: Bool) async {
