@@ -206,10 +206,13 @@ import VirtualEID
         close(full)
     }
 
-    /// Waits until the laptop sees a card in the reader of the desk, or none.
+    /// Waits until the laptop sees a card in the reader of the desk, or none. While the connection is made anew it sees no
+    /// reader, and may see the card from before afterwards.
     func seesCard(_ isWanted: Bool = true) async throws {
         let name = try await readerName()
-        while laptop.registry.hasCard(in: name, for: ObjectIdentifier(self)) != isWanted {
+        while laptop.registry[name] == nil
+            || laptop.registry.hasCard(in: name, for: ObjectIdentifier(self)) != isWanted
+        {
             await laptop.registry.nextChange()
             try Task.checkCancellation()
         }
