@@ -80,6 +80,8 @@ struct BoardRecordingTests {
     @Test("the recording of a board that says nothing has what it was asked; the board is used when it answers again")
     func silent() async throws {
         let fixture = try await NFCFixture()
+        // Without a time limit, libnfc waits for a board that has not even acknowledged a command.
+        try await fixture.field.wait { fixture.board.search != nil }
         fixture.board.stopAnswering()
         let recording = try await Self.record(fixture)
         #expect(!recording.transfers.isEmpty && recording.answerToReset == nil && recording.numbers.isEmpty)
