@@ -45,30 +45,37 @@ extension DocumentAnchors {
     ///
     /// - Parameters:
     ///   - entries: what may be taken; what is left afterwards was not.
+    ///   - types: the types of mobile documents for which lists bring authorities; nil for all.
     ///   - time: seconds since 1970.
     ///   - checksSigners: whether the certificates of document signers need an authority.
     ///   - onTaken: is called for each entry that was taken.
     package mutating func take(
         _ entries: inout [Entry],
+        for types: Set<String>? = nil,
         at time: Int,
         checksSigners: Bool,
         onTaken: (Entry) -> Void = { _ in }
     ) {
+        let rules = TakingRules(types: types, time: time, checksSigners: checksSigners)
         repeat {
-            while take(.link, &entries, time, checksSigners, onTaken) {}
-            _ = take(.revocations, &entries, time, checksSigners, onTaken)
-        } while take(.root, &entries, time, checksSigners, onTaken)
-            || take(.list, &entries, time, checksSigners, onTaken)
-        _ = take(.defects, &entries, time, checksSigners, onTaken)
-        _ = take(.signer, &entries, time, checksSigners, onTaken)
+            while take(.link, &entries, rules, onTaken) {}
+            _ = take(.revocations, &entries, rules, onTaken)
+        } while take(.root, &entries, rules, onTaken) || take(.list, &entries, rules, onTaken)
+        _ = take(.defects, &entries, rules, onTaken)
+        _ = take(.signer, &entries, rules, onTaken)
+    }
+
+    private struct TakingRules {
+        let types: Set<String>?
+        let time: Int
+        let checksSigners: Bool
     }
 
     /// Tries the entries of one step; one list at a time. Returns whether one was taken.
     private mutating func take(
         _ step: Entry.Step,
         _ entries: inout [Entry],
-        _ time: Int,
-        _ checksSigners: Bool,
+        _ rules: TakingRules,
         _ onTaken: (Entry) -> Void
     ) -> Bool {
         var isTaken = false
@@ -79,7 +86,7 @@ extension DocumentAnchors {
                 continue
             }
             do throws(Malformed) {
-                try take(entry.file, time, checksSigners)
+                try take(entry.file, rules)
                 isTaken = true
                 onTaken(entry)
             } catch {
@@ -91,7 +98,8 @@ extension DocumentAnchors {
         return isTaken
     }
 
-    private mutating func take(_ file: DocumentAnchorFile, _ time: Int, _ checksSigners: Bool) throws(Malformed) {
+    private mutating func take(_ file: DocumentAnchorFile, _ rules: TakingRules) throws(Malformed) {
+        let time = rules.time
         switch file {
         case .certificate(let certificate) where certificate.signsCertificates:
             guard role(of: certificate) == nil else { return }
@@ -100,7 +108,12 @@ extension DocumentAnchors {
             if !certificate.isSelfSigned {
                 try addLink(certificate)
             } else if isTrusted(certificate, at: time) {
-                try trust(certificate, isChosen: isOfChosenAuthority(certificate, at: time))
+                // It counts for what the authority counts that vouches for it.
+                try trust(
+                    certificate,
+                    for: docTypes(vouchedFor: certificate, at: time),
+                    isChosen: isOfChosenAuthority(certificate, at: time)
+                )
             } else {
                 throw Self.notTrusted
             }
@@ -109,9 +122,9 @@ extension DocumentAnchors {
             guard !certificate.isAuthority, !certificate.isSelfIssued else {
                 throw Self.refusal(of: certificate)
             }
-            guard !checksSigners || isTrusted(certificate, at: nil) else { throw Self.notTrusted }
+            guard !rules.checksSigners || isTrusted(certificate, at: nil) else { throw Self.notTrusted }
             addSigner(certificate)
-        case .masterList(let list): _ = try add(list, at: time)
+        case .masterList(let list): _ = try add(list, at: time, for: rules.types)
         case .revocationList(let list): try add(list)
         case .defectList(let list): try addDefects(list, at: time)
         case .collection: throw Self.notTrusted
@@ -171,7 +184,7 @@ extension DocumentAnchors {
                 != nil
         }
         var taken: [Entry] = []
-        take(&entries, at: time, checksSigners: false) { taken.append($0) }
+        take(&entries, for: types, at: time, checksSigners: false) { taken.append($0) }
         var seen: Set<String> = []
         func warn(_ warning: String) { if seen.insert(warning).inserted { summary.warnings.append(warning) } }
         for case (let place, .revocationList(let list)) in taken.map({ ($0.place, $0.file) }) where isUnusable(list) {

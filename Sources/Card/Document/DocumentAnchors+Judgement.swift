@@ -181,6 +181,11 @@ extension DocumentAnchors {
         return chain(of: certificate, time, 0, 0, false, 0, &visited, needsChoice: true) != nil
     }
 
+    /// The types of mobile documents for which the authority counts that vouches for a certificate; nil for all.
+    func docTypes(vouchedFor certificate: DocumentCertificate, at time: Int) -> Set<String>? {
+        chain(of: certificate, at: time)?.steps.last.flatMap { docTypes(of: $0.issuer) }
+    }
+
     /// Finds a chain in which every signature is right and, unless they are ignored, every rule is kept; nil if there is
     /// none. Without a time validity is not looked at. `nesting` is how many lists of links were asked about one another.
     package func chain(

@@ -126,16 +126,20 @@ package struct DocumentAnchors: Sendable {
         }
     }
 
-    /// Takes the authorities of a master list whose signer a chosen authority has certified, or whose signer's
+    /// Takes the authorities of a master list, for these types of mobile documents (nil: for all), whose signer a chosen authority has certified, or whose signer's
     /// certificate has the SHA-256 `fingerprint`, which the administrator has compared. By this the administrator has
     /// chosen the signer's authority, too, and none of the others.
     package mutating func add(
         _ list: MasterList,
         at time: Int,
-        fingerprint: [UInt8]? = nil
+        fingerprint: [UInt8]? = nil,
+        for types: Set<String>? = nil
     ) throws(Malformed) -> Added {
         let pinned = list.proofs.first { $0.signer.fingerprint == fingerprint }
-        if pinned == nil { try requireTrust(in: list.proofs, of: .masterList, at: time) }
+        let signer =
+            if let pinned { pinned.signer } else { try requireTrust(in: list.proofs, of: .masterList, at: time) }
+        let own = docTypes(vouchedFor: signer, at: time)
+        let types = types.map { own?.intersection($0) ?? $0 } ?? own
         if let pinned, let objection = objection(to: pinned, at: time) { throw objection }
         var added = Added(skipped: list.malformed)
         for certificate in list.certificates {
@@ -148,6 +152,7 @@ package struct DocumentAnchors: Sendable {
                 added.skipped += 1
                 continue
             }
+            if role == .authority, roles[certificate] == nil { docTypes[certificate] = types }
             insert(certificate, role)
         }
         if let pinned, let authority = chain(of: pinned.signer, at: time)?.steps.last?.issuer {
@@ -214,7 +219,6 @@ package struct DocumentAnchors: Sendable {
 
     /// Judges the signers of a list, which is bound to nothing but its own country.
     /// - Returns: the first one that may sign it.
-    @discardableResult
     private func requireTrust(
         in proofs: [SignedData.Proof],
         of object: SignedObject,
@@ -250,8 +254,8 @@ package struct DocumentAnchors: Sendable {
         throw fault
     }
 
-    /// Notes a list that cannot be used.
-    mutating func addUnusable(
+    /// Notes a list that cannot be used, or a place that may have lists and was not read.
+    package mutating func addUnusable(
         _ place: String,
         _ fault: Malformed,
         countries: Set<String>?,

@@ -69,9 +69,8 @@ package struct MdocCheck: Sendable {
         if !issued.signer.validity.contains(object.signed) { findings.append(.signedOutsideCertificate) }
         checkAuthority(issued, document, elements, &result.checks.authority)
         let ofDevice = checkDevice(document, object, result.checks.signature, &result.checks.device)
-        elements += ofDevice.filter { element in
-            !elements.contains { $0.namespace == element.namespace && $0.name == element.name }
-        }
+        let known = Set(elements.map { [$0.namespace, $0.name] })
+        elements += ofDevice.filter { !known.contains([$0.namespace, $0.name]) }
         checkStatus(object, document, result.checks.authority, &result.checks.status)
         if asked == nil { findings.append(.notAsked) }
         if hasUnreadableDate(elements) { findings.append(.malformed) }
@@ -407,7 +406,12 @@ package struct MdocCheck: Sendable {
             own = named
         }
         let claim = SignedData.Claim(certificate: signer)
-        let check = anchors.judge(claim, as: object, countries: [signer.subject.country ?? ""], at: time)
+        func judge(_ anchors: DocumentAnchors) -> AuthorityCheck {
+            anchors.judge(claim, as: object, countries: [signer.subject.country ?? ""], at: time)
+        }
+        // What the site knows against the signer counts whichever authority the document names.
+        guard ![.revoked, .defect].contains(judge(authorities.anchors).reason) else { return false }
+        let check = judge(anchors)
         // Both may be certified by different keys of one authority.
         return check.result == .passed && check.issuer != nil && check.issuer?.subject == own?.subject
     }

@@ -109,18 +109,15 @@ import Text
             ]
         }
         facts.insert(.init("newest", DocumentTime.text(newest)), at: 1)
-        if let list = summary.unusableLists.first {
-            facts.append(.init("unusableLists", summary.unusableLists.count))
-            return [
-                HealthCheck(
-                    name,
-                    ok: false,
-                    cause: "the list \(list.place) cannot be used: \(list.fault.words)",
-                    advice: "remove this file, then import the list again: sudo badgectl documents anchors import FILE",
-                    facts: facts
-                )
-            ]
-        }
+        let unusable = HealthCheck.unusable(
+            name,
+            folder.path,
+            command: "documents",
+            unread: summary.unread,
+            lists: summary.unusableLists.map { ($0.place, $0.fault) },
+            facts: facts
+        )
+        if let unusable { return [unusable] }
         let isOld = newest < time() - Self.maximumAge
         return [
             HealthCheck(
@@ -155,7 +152,7 @@ import Text
             cancelLimit: 50,
             now: now
         )
-        let run = ReadDocument(request, workflow, folder, time: time(), position: dialogue.cardPosition)
+        let run = ReadDocument(request, workflow, folder, time: time, position: dialogue.cardPosition)
         try await dialogue.run { document throws(Failure) in try await run.read(document) }
         let message = try run.message()
         readings.add(message.verdict.rawValue)

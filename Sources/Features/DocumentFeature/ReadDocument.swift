@@ -43,9 +43,11 @@ struct DocumentRequest {
     private let request: DocumentRequest
     private let position: @Loop (Bool) -> Void
     private let workflow: Workflow
-    private let time: Int
-    /// The authorities, which are read while the client is asked.
-    private let anchors: Task<DocumentAnchors, Never>
+    private let folder: DocumentAnchorFolder
+    private let now: @Sendable () -> Int
+    /// When the chip was last begun to be read, in seconds since 1970. The document may have been waited for for days.
+    private var time = 0
+    private var authorities: Task<DocumentAnchors, Never>?
     private var reading: DocumentReading
     /// What has happened to the document of `reading`.
     private var tries = Tries()
@@ -97,20 +99,20 @@ struct DocumentRequest {
         _ request: DocumentRequest,
         _ workflow: Workflow,
         _ folder: DocumentAnchorFolder,
-        time: Int,
+        time: @escaping @Sendable () -> Int,
         position: @escaping @Loop (Bool) -> Void
     ) {
         self.request = request
         self.workflow = workflow
-        self.time = time
+        self.folder = folder
+        now = time
         self.position = position
         reading = DocumentReading(groups: request.groups)
-        anchors = Task.detached(executorPreference: Requester.share) { await folder.anchors(at: time) }
     }
 
     /// Wipes what was read, unless a message has it. After CANCEL the last command may still run until then.
     deinit {
-        anchors.cancel()
+        authorities?.cancel()
         reading.wipe()
     }
 
@@ -153,6 +155,18 @@ struct DocumentRequest {
         reading.wipe()
         reading = DocumentReading(groups: request.groups)
         tries = Tries()
+        // The folder may have hundreds of files, which are read while the client is asked.
+        _ = readAuthorities()
+    }
+
+    /// Reads the authorities as they are now; those of a folder that has not changed are there at once.
+    private func readAuthorities() -> Task<DocumentAnchors, Never> {
+        time = now()
+        let reading = Task.detached(executorPreference: Requester.share) { [folder, time] in
+            await folder.anchors(at: time)
+        }
+        authorities = reading
+        return reading
     }
 
     /// Asks for the key of a document of which nothing is known.
@@ -221,9 +235,8 @@ struct DocumentRequest {
         _ known: KnownChip?
     ) async throws(Failure) {
         workflow.workBegins()
-        // The folder may have hundreds of files.
-        let folder = anchors
-        let anchors = await folder.cancellableValue
+        let anchors = await readAuthorities().cancellableValue
+        let time = time
         // A copy, because the reading is not isolated to the loop; the files are not copied.
         var copy = reading
         reading = DocumentReading(groups: request.groups)

@@ -53,19 +53,17 @@ import Text
 
     private func anchorChecks(_ summary: MdocAnchorSummary) -> [HealthCheck] {
         let name = "mdocAnchors"
-        var facts = [HealthCheck.Fact("authorities", summary.authorities), .init("folder", folder.path)]
+        let facts = [HealthCheck.Fact("authorities", summary.authorities), .init("folder", folder.path)]
         guard summary.authorities == 0 else {
-            guard let list = summary.unusableLists.first else { return [HealthCheck(name, ok: true, facts: facts)] }
-            facts.append(.init("unusableLists", summary.unusableLists.count))
-            return [
-                HealthCheck(
-                    name,
-                    ok: false,
-                    cause: "the list \(list.place) cannot be used: \(list.fault.words)",
-                    advice: "remove this file, then import the list again: sudo badgectl mdoc anchors import FILE",
-                    facts: facts
-                )
-            ]
+            let unusable = HealthCheck.unusable(
+                name,
+                folder.path,
+                command: "mdoc",
+                unread: summary.unread,
+                lists: summary.unusableLists.map { ($0.place, $0.fault) },
+                facts: facts
+            )
+            return [unusable ?? HealthCheck(name, ok: true, facts: facts)]
         }
         let isMissing = access(folder.path, F_OK) != 0
         if isMissing, folder.mayBeMissing { return [HealthCheck(name, ok: true, facts: facts)] }

@@ -143,7 +143,7 @@ import Text
         _ identity: DeviceRequest.Identity?,
         _ workflow: Workflow
     ) async throws(Failure) -> Reply {
-        let (authorities, virtualAuthority, time) = (authorities, virtualAuthority, time())
+        let (authorities, virtualAuthority, time) = (authorities, virtualAuthority, time)
         let reading = ReadMdoc(
             request,
             identity,
@@ -154,6 +154,8 @@ import Text
             isSettled: isSettled,
             now: now
         ) { (request: DeviceRequest, binding, isVirtual) in
+            // The phone may have been waited for for minutes.
+            let time = time()
             var trusted = await authorities(time)
             if isVirtual, let bytes = virtualAuthority(), let certificate = try? DocumentCertificate(bytes) {
                 try? trusted.anchors.trust(certificate)

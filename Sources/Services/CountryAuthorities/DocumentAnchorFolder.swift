@@ -20,6 +20,8 @@ package struct DocumentAnchorSummary: Sendable, Equatable {
     package var warnings: [String] = []
     /// The revocation lists and defect lists that cannot be used.
     package var unusableLists: [DocumentAnchors.UnusableList] = []
+    /// The folder, if not all of its files were read.
+    package var unread: [UnreadFolder] = []
 
     package init() {}
 }
@@ -28,7 +30,7 @@ package struct DocumentAnchorSummary: Sendable, Equatable {
 /// has changed, after an hour, and when the clock was set back. Nothing is read before a client asks, because hundreds of certificates take memory and about a second.
 package final class DocumentAnchorFolder: Sendable {
     private struct State {
-        var reading = FileReading<[FileStamp]>()
+        var reading = FileReading<AnchorFiles>()
         var summary = DocumentAnchorSummary()
         /// nil until a document is read.
         var anchors: DocumentAnchors?
@@ -40,9 +42,6 @@ package final class DocumentAnchorFolder: Sendable {
     private let requiresRevocationList: Bool
     private let warn: @Sendable (String) -> Void
     private let state = Mutex(State())
-
-    /// The maximum number of files. All countries together have about 1000 certificates and 200 revocation lists.
-    package static let maximumCount = 8192
 
     /// - Parameters:
     ///   - path: the folder; a missing one has no authorities.
@@ -65,9 +64,9 @@ package final class DocumentAnchorFolder: Sendable {
     /// take a second. A cancelled task gets what was read so far. `time` is in seconds since 1970.
     @concurrent package func anchors(at time: Int) async -> DocumentAnchors {
         state.withLock { state in
-            let stamps = stamps()
-            if let anchors = state.anchors, state.reading.counts(for: stamps, at: time) { return anchors }
-            let (anchors, new) = read(stamps, at: time)
+            let list = list()
+            if let anchors = state.anchors, state.reading.counts(for: list, at: time) { return anchors }
+            let (anchors, new) = read(list, at: time)
             if !Task.isCancelled { keep(new, &state) }
             state.anchors = Task.isCancelled ? nil : anchors
             return anchors
@@ -77,23 +76,23 @@ package final class DocumentAnchorFolder: Sendable {
     /// Returns what the folder has. The certificates are not kept in memory. `time` is in seconds since 1970.
     @concurrent package func summary(at time: Int) async -> DocumentAnchorSummary {
         state.withLock { state in
-            let stamps = stamps()
-            if state.reading.counts(for: stamps, at: time) { return state.summary }
-            let (_, new) = read(stamps, at: time)
+            let list = list()
+            if state.reading.counts(for: list, at: time) { return state.summary }
+            let (_, new) = read(list, at: time)
             if !Task.isCancelled { keep(new, &state) }
             return new.summary
         }
     }
 
     /// Why files or entries are ignored, without a note of it. `time` is in seconds since 1970.
-    package func warnings(at time: Int) -> [String] { read(stamps(), at: time).1.summary.warnings }
+    package func warnings(at time: Int) -> [String] { read(list(), at: time).1.summary.warnings }
 
     private func keep(_ new: State, _ state: inout State) {
         if state.summary.warnings != new.summary.warnings { new.summary.warnings.forEach(warn) }
         state = new
     }
 
-    private func read(_ stamps: [FileStamp], at time: Int) -> (DocumentAnchors, State) {
+    private func read(_ list: AnchorFiles, at time: Int) -> (DocumentAnchors, State) {
         var anchors = DocumentAnchors()
         anchors.requiresRevocationList = requiresRevocationList
         var files: [(name: String, content: [UInt8])] = []
@@ -102,7 +101,11 @@ package final class DocumentAnchorFolder: Sendable {
             warnings.append("\(name): \(fault)")
             if !stamp.isFolder { anchors.addUnreadable(name, nil, fault) }
         }
-        for stamp in stamps where !Task.isCancelled {
+        for folder in list.unread {
+            warnings.append("\(folder.place): \(folder.fault)")
+            anchors.addUnusable(folder.place, folder.fault, countries: nil)
+        }
+        for stamp in list.stamps where !Task.isCancelled {
             let name = String(stamp.path.dropFirst(path.utf8.count + 1))
             switch PlainFile.readTrusted(stamp.path, limit: DocumentAnchorFile.maximumLength) {
             case .bytes(let content): files.append((name, content))
@@ -119,14 +122,16 @@ package final class DocumentAnchorFolder: Sendable {
         summary.links = anchors.linkCount
         summary.revocationLists = anchors.revocationListCount
         summary.lists = added.lists
-        summary.newest = stamps.filter(\.isThere).map(\.seconds).max()
+        summary.newest = list.stamps.filter(\.isThere).map(\.seconds).max()
         summary.unusableLists = anchors.unusableLists
+        summary.unread = list.unread
         summary.warnings = (warnings + added.warnings).map { "\(path)/\($0)" }
-        return (anchors, State(reading: FileReading(stamps, at: time), summary: summary))
+        return (anchors, State(reading: FileReading(list, at: time), summary: summary))
     }
 
-    private func stamps() -> [FileStamp] {
-        let names = CertificateFiles.names(in: path, suffix: "", maximumCount: Self.maximumCount) ?? []
-        return names.map { FileStamp("\(path)/\($0)") }
+    private func list() -> AnchorFiles {
+        var files = AnchorFiles(path)
+        files.add(files.names())
+        return files
     }
 }

@@ -26,6 +26,8 @@ package struct MdocAnchorSummary: Sendable, Equatable {
     package var refusals: [String: Malformed] = [:]
     /// The lists of the folder that cannot be used.
     package var unusableLists: [UnusableList] = []
+    /// The folders of which not all files were read.
+    package var unread: [UnreadFolder] = []
 
     /// A list that cannot be used.
     package struct UnusableList: Sendable, Equatable {
@@ -42,7 +44,7 @@ package struct MdocAnchorSummary: Sendable, Equatable {
 /// when the clock was set back; nothing is read before somebody asks. docs/mobile-documents.md.
 package final class MdocAnchorFolder: Sendable {
     private struct Stamps: Equatable, Sendable {
-        var files: [FileStamp]
+        var files: AnchorFiles
         var lists: [FileStamp]
     }
 
@@ -63,9 +65,6 @@ package final class MdocAnchorFolder: Sendable {
 
     /// How the names of status lists end that an import has written.
     package static let statusListSuffix = ".cwt"
-    /// The most folders for document types, and the most files of all folders.
-    private static let maximumTypes = 64
-    package static let maximumCount = 8192
 
     /// - Parameters:
     ///   - path: the folder; a missing one has no authorities.
@@ -170,7 +169,11 @@ package final class MdocAnchorFolder: Sendable {
             warnings.append("\(name): \(fault)")
             if !stamp.isFolder { anchors.addUnreadable(name, nil, fault) }
         }
-        for stamp in stamps.files where !Task.isCancelled {
+        for folder in stamps.files.unread {
+            warnings.append("\(folder.place): \(folder.fault)")
+            anchors.addUnusable(folder.place, folder.fault, countries: nil)
+        }
+        for stamp in stamps.files.stamps where !Task.isCancelled {
             let name = String(stamp.path.dropFirst(path.utf8.count + 1))
             switch PlainFile.readTrusted(stamp.path, limit: DocumentAnchorFile.maximumLength) {
             case .bytes(let content)
@@ -237,8 +240,9 @@ package final class MdocAnchorFolder: Sendable {
         // What is told about the lists of servers is in the check of these lists.
         let addresses = Set(refusals.keys.map(PublishedList.shown))
         summary.unusableLists = unusableLists.filter { !addresses.contains($0.place) }.sorted { $0.place < $1.place }
+        summary.unread = stamps.files.unread
         summary.docTypes = groups.keys.compactMap(\.self).sorted()
-        summary.newest = stamps.files.filter(\.isThere).map(\.seconds).max()
+        summary.newest = stamps.files.stamps.filter(\.isThere).map(\.seconds).max()
         summary.warnings =
             warnings.sorted().map { "\(path)/\($0)" }
             + refusals.sorted { $0.key < $1.key }.map { "\(PublishedList.shown($0.key)): \($0.value.text)" }
@@ -251,17 +255,11 @@ package final class MdocAnchorFolder: Sendable {
     }
 
     private func stamps() -> Stamps {
-        let names = CertificateFiles.names(in: path, suffix: "", maximumCount: Self.maximumCount) ?? []
-        let types = names.filter { Self.isDocType($0) && Self.isFolder("\(path)/\($0)") }.prefix(Self.maximumTypes)
-        let inside = types.flatMap { type in
-            (CertificateFiles.names(in: "\(path)/\(type)", suffix: "", maximumCount: Self.maximumCount) ?? []).map {
-                "\(type)/\($0)"
-            }
-        }
-        let files = names.filter { !types.contains($0) } + inside
-        return Stamps(
-            files: files.prefix(Self.maximumCount).map { FileStamp("\(path)/\($0)") },
-            lists: lists?.addresses.compactMap { lists?.stamp(of: $0) } ?? []
-        )
+        var files = AnchorFiles(path)
+        let names = files.names()
+        let types = names.filter { Self.isDocType($0) && Self.isFolder("\(path)/\($0)") }
+        files.add(names.filter { !types.contains($0) })
+        for type in types { files.add(files.names(in: type).map { "\(type)/\($0)" }) }
+        return Stamps(files: files, lists: lists?.addresses.compactMap { lists?.stamp(of: $0) } ?? [])
     }
 }

@@ -114,6 +114,36 @@ import Text
         #expect(summary.newest == nil)
     }
 
+    @Test("a folder with more files than badged reads makes nothing genuine, and says so")
+    func tooManyFiles() async throws {
+        let temporary = try TemporaryFolder()
+        let path = temporary.path
+        try temporary.write("a.cer", try #require(Self.catalogue.pki["csca-2-brainpool.cer"]))
+        for number in 1..<AnchorFiles.maximumCount { try temporary.write("b\(number).cer", []) }
+        let folder = DocumentAnchorFolder(path, warn: { _ in })
+        let signer = SignedData.Claim(certificate: try Self.catalogue.certificate("ds-p256"))
+        func check() async -> AuthorityCheck {
+            let anchors = await folder.anchors(at: DocumentCatalogue.time)
+            return anchors.judge(signer, as: .securityObject, countries: ["UT"], at: DocumentCatalogue.time)
+        }
+        #expect(await check().result == .passed)
+        #expect(AnchorFiles.hasRoom(for: ["a.cer"], in: path) && !AnchorFiles.hasRoom(for: ["c.cer"], in: path))
+        try temporary.write("c.cer", [])
+        #expect(await check().reason == .unusableList)
+        let summary = await folder.summary(at: DocumentCatalogue.time)
+        #expect(summary.unread.map(\.place) == ["."])
+        #expect(summary.warnings.contains { $0.includes(" 8192 files") })
+    }
+
+    @Test("certificates of signers are left out if there is no room for them")
+    func noRoom() throws {
+        var chosen = try Self.run(["ds-p256.cer", "link-2-3.cer"], present: ["csca-2-brainpool"])
+        #expect(chosen.files.keys.contains { $0.hasSuffix(".signer.cer") })
+        chosen.leaveOutSigners()
+        #expect(chosen.files.keys.allSatisfy { $0.hasSuffix(".link.cer") } && chosen.files.count == 1)
+        #expect(chosen.complaints.count == 1)
+    }
+
     @Test("a list whose signer a trusted authority has certified is taken without a question")
     func trustedList() throws {
         let all = ["csca-0-sha1", "csca-1-rsa", "csca-2-brainpool", "csca-3-pss", "csca-4-same-name"]

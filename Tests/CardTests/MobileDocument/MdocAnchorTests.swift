@@ -117,6 +117,31 @@ struct MdocAnchorTests {
         }
     }
 
+    @Test("an authority counts for the types of the one that vouches for it", arguments: [nil, mDL, pid])
+    func nextKey(docType: String?) throws {
+        let catalogue = DocumentCatalogue.shared
+        var present = DocumentAnchors()
+        try present.trust(try catalogue.certificate("csca-2-brainpool"), for: [Self.mDL])
+        var chosen = MdocAnchorImport(present: present, root: nil, docType: docType, at: DocumentCatalogue.time)
+        for name in ["link-2-3.cer", "csca-3-pss.cer"] { chosen.add(name, try #require(catalogue.pki[name])) }
+        chosen.documents.decide()
+        #expect(chosen.documents.questions.isEmpty)
+        chosen.documents.finish()
+        let authorities = chosen.files.keys.filter { !$0.hasSuffix(".link.cer") }
+        #expect(authorities.count == 1 && authorities.allSatisfy { $0.hasPrefix(Self.mDL + "/") })
+        #expect(chosen.complaints.count == (docType == Self.mDL ? 0 : 1), "\(chosen.complaints)")
+    }
+
+    @Test("a master list in the folder of a type brings authorities for this type")
+    func listOfType() throws {
+        let names = ["csca-1-rsa.cer", "csca-2-brainpool.cer", "csca-3-pss.cer"]
+        let files = try (names + ["masterlist.ml"]).map { ($0, try #require(DocumentCatalogue.shared.pki[$0])) }
+        var anchors = DocumentAnchors()
+        _ = anchors.addFiles(files.map { (name: $0.0, content: $0.1) }, for: [Self.mDL], at: DocumentCatalogue.time)
+        #expect(anchors.count > names.count)
+        #expect(anchors.all.allSatisfy { anchors.docTypes(of: $0) == [Self.mDL] })
+    }
+
     @Test("an authority that two folders have is trusted for both types, and for all if the folder itself has it")
     func union() throws {
         let authority = try #require(try Self.authorities().first)

@@ -33,7 +33,7 @@ struct MdocVerdictTests {
         }
     }
 
-    static let cases: [Case] = ["verdicts", "more-verdicts"].flatMap { name -> [Case] in
+    static let cases: [Case] = ["verdicts", "more-verdicts", "status-verdicts"].flatMap { name -> [Case] in
         guard let json = try? vectorFile("mdoc/\(name).json") else { return [] }
         let file = File(json)
         return (json["cases"]?.array ?? []).map { Case(name: $0["name"]?.string ?? "", json: $0, file: file) }

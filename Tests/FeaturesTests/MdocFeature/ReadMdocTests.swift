@@ -11,6 +11,7 @@ import MobileDocument
 import Readers
 import ReadersVirtual
 import Server
+import Synchronization
 import Taps
 import TestSupport
 import Testing
@@ -38,7 +39,8 @@ import VirtualTaps
             isTrusted: Bool = true,
             identities: [String: DeviceRequest.Identity] = [:],
             permissions: Permissions = .all,
-            authorities: @escaping MdocFeature.Authorities = { _ in MdocAuthorities() }
+            authorities: @escaping MdocFeature.Authorities = { _ in MdocAuthorities() },
+            time: @escaping @Sendable () -> Int = { Int(Loop.wallClock / 1000) }
         ) async throws {
             let phones = phones
             server = try await TestServer(
@@ -53,6 +55,7 @@ import VirtualTaps
                             authorities: authorities,
                             identities: identities,
                             virtualAuthority: { isTrusted ? try? phones.issuer().certificate : nil },
+                            time: time,
                             second: second
                         ),
                     ]
@@ -119,6 +122,24 @@ import VirtualTaps
         #expect(document["items"] == #"{"eu.europa.ec.av.1":{"age_over_18":true}}"#)
         #expect(document["checks"]?["device"]?["method"] == .string(proof))
         #expect(await stage.counter("selects") == .number("1"))
+    }
+
+    @Test("a phone that was waited for is judged by the clock and the authorities of its answer")
+    func waited() async throws {
+        let clock = TestTime()
+        let asked = Mutex<[Int]>([])
+        let stage = try await Stage(
+            authorities: { time in
+                asked.withLock { $0.append(time) }
+                return MdocAuthorities()
+            },
+            time: { clock.now }
+        )
+        _ = await stage.begin()
+        clock.advance(600)
+        await stage.tap()
+        #expect(await stage.client.next("MDOC")?["success"] == .bool(true))
+        #expect(asked.withLock { $0 } == [clock.now])
     }
 
     @Test(

@@ -130,6 +130,7 @@ let zoneLines =
         let server: TestServer
         let client: TestClient
         let script = Script()
+        let clock = TestTime()
         let folder: TemporaryFolder
 
         init(
@@ -150,7 +151,8 @@ let zoneLines =
                 requiresRevocationList: requiresRevocationList,
                 warn: { _ in }
             )
-            let script = script
+            let (script, clock) = (script, clock)
+            clock.advance(ReadDocumentTests.time - clock.now)
             backend = ScriptedReaders { _ throws(CardError) in
                 ScriptedConnection { command throws(CardError) in
                     try await script.run(command)
@@ -163,7 +165,7 @@ let zoneLines =
                 readers: 0,
                 backends: [backend],
                 permissions: permissions,
-                moreFeatures: { [DocumentFeature($0, anchors, time: { ReadDocumentTests.time })] }
+                moreFeatures: { [DocumentFeature($0, anchors, time: { clock.now })] }
             )
             backend.add(ReaderDescription(name: "Desk"))
             await server.ready(["Desk"])
@@ -926,6 +928,25 @@ let zoneLines =
         let document = await fixture.read()
         #expect(document?["verdict"] == .string("unverified"))
         #expect(document?["checks"]?["authority"]?["reason"] == .string("noRevocationList"))
+    }
+
+    @Test("a document that was waited for is judged by the clock and the authorities of its reading")
+    func waited() async throws {
+        let fixture = try await Fixture("bac-aa-rsa")
+        let client = fixture.client
+        #expect(await client.exchange(#"{"cmd":"RUN_READ_DOCUMENT"}"#).last == #"{"msg":"INSERT_CARD"}"#)
+        // The document expires in 2035, and its authorities leave the folder.
+        fixture.clock.advance(3650 * 86_400)
+        for name in try FileManager.default.contentsOfDirectory(atPath: fixture.folder.path) {
+            try FileManager.default.removeItem(atPath: "\(fixture.folder.path)/\(name)")
+        }
+        fixture.backend.insert(into: "Desk")
+        _ = await client.next("ENTER_MRZ")
+        let document = await client.ask(#"{"cmd":"SET_MRZ","value":"\#(zoneLines)"}"#, "DOCUMENT")
+        #expect(document?["checks"]?["authority"]?["reason"] == .string("unknownAuthority"))
+        let findings = document?["checks"]?["document"]?["findings"]?.array?.compactMap { $0["finding"]?.string }
+        #expect(findings?.contains("expired") == true)
+        #expect(document?["verdict"] == .string("suspect"))
     }
 
     @Test("a damaged list of the country keeps its documents from being genuine, and GET_HEALTH has the file")

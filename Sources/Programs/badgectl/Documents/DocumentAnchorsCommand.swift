@@ -75,6 +75,7 @@ enum DocumentAnchorsCommand {
             if try await agrees(to: questions) { chosen.accept(questions) }
         }
         chosen.finish()
+        if !AnchorFiles.hasRoom(for: chosen.files.keys, in: folder) { chosen.leaveOutSigners() }
         for note in chosen.notes { Output.note(tr(note).printable) }
         for complaint in chosen.complaints { Output.note(tr("left \(complaint)").printable) }
         guard !chosen.files.isEmpty else {
@@ -87,11 +88,7 @@ enum DocumentAnchorsCommand {
                     : tr("badgectl documents --help says what can be imported")
             )
         }
-        do throws(SystemError) {
-            try AnchorWriter(folder: folder).write(chosen.files)
-        } catch {
-            throw CommandFailure(error, in: "documents anchors import")
-        }
+        try write(chosen.files, folder, "documents anchors import")
         guard !invocation.wantsJSON else { return print(chosen.anchors) }
         let unreadable = chosen.malformed > 0 ? tr(", \(chosen.malformed) cannot be read") : ""
         let taken = tr("\(count(chosen.files.count, tr("file"), tr("files"))) taken") + unreadable
@@ -99,6 +96,21 @@ enum DocumentAnchorsCommand {
         let isOne = chosen.anchors.count == 1
         let said = isOne ? tr("\(taken); \(trusted) is trusted.") : tr("\(taken); \(trusted) are trusted.")
         Output.line(said + " " + tr("badged uses what is in \(folder)."))
+    }
+
+    /// Writes files into a folder with authorities.
+    static func write(_ files: [String: [UInt8]], _ folder: String, _ command: String) throws {
+        guard AnchorFiles.hasRoom(for: files.keys, in: folder) else {
+            throw CommandFailure(
+                tr("\(folder) would have more than \(AnchorFiles.maximumCount) files, and badged reads no more"),
+                hint: tr("remove the files that you do not need, then import again")
+            )
+        }
+        do throws(SystemError) {
+            try AnchorWriter(folder: folder).write(files)
+        } catch {
+            throw CommandFailure(error, in: command)
+        }
     }
 
     /// Shows what nobody who is trusted has signed, and asks once.
@@ -190,7 +202,7 @@ enum DocumentAnchorsCommand {
             )
         }
         let names =
-            (CertificateFiles.names(in: folder, suffix: "", maximumCount: DocumentAnchorFolder.maximumCount) ?? [])
+            (CertificateFiles.names(in: folder, suffix: "", maximumCount: .max) ?? [])
             .filter { $0.hasPrefix(letters + "-") }
         guard !names.isEmpty else {
             throw CommandFailure(

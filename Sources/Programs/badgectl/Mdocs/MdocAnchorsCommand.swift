@@ -84,11 +84,7 @@ enum MdocAnchorsCommand {
                 hint: tr("--signer SHA256 trusts a certificate without a question; badgectl mdoc --help")
             )
         }
-        do throws(SystemError) {
-            try AnchorWriter(folder: folder).write(files)
-        } catch {
-            throw CommandFailure(error, in: "mdoc anchors import")
-        }
+        try DocumentAnchorsCommand.write(files, folder, "mdoc anchors import")
         guard !invocation.wantsJSON else { return print(await anchors(folder)) }
         let unreadable = chosen.malformed > 0 ? tr(", \(chosen.malformed) entries cannot be read") : ""
         let taken = "\(files.count) \(files.count == 1 ? tr("file") : tr("files"))"

@@ -120,6 +120,16 @@ package struct DocumentAnchorImport: Sendable {
         }
     }
 
+    /// Leaves out the certificates of signers, for which there is no room. Few documents need them.
+    package mutating func leaveOutSigners() {
+        let names = files.keys.filter { $0.hasSuffix(Self.signerSuffix) }
+        guard !names.isEmpty else { return }
+        for name in names { files[name] = nil }
+        complaints.append(
+            "\(names.count) certificates of signers: a folder may have at most \(AnchorFiles.maximumCount) files"
+        )
+    }
+
     /// Explains what is left at the end.
     package mutating func finish() {
         for entry in waiting {
@@ -159,13 +169,15 @@ package struct DocumentAnchorImport: Sendable {
         }
     }
 
+    private static let signerSuffix = "signer.cer"
+
     private mutating func keep(_ certificate: DocumentCertificate) {
         let suffix: String
         switch anchors.role(of: certificate) {
         case .authority: suffix = anchors.isChosen(certificate) ? "cer" : DocumentAnchors.listedSuffix
         case .link: suffix = "link.cer"
         // Signers are only needed for documents without certificates.
-        case nil: suffix = "signer.cer"
+        case nil: suffix = Self.signerSuffix
         }
         keep(certificate.bytes, certificate.subject.country, suffix)
     }

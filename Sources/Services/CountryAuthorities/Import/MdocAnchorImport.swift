@@ -41,16 +41,38 @@ package struct MdocAnchorImport: Sendable {
     }
 
     /// What was left, and why.
-    package var complaints: [Phrase] { ownComplaints + documents.complaints }
+    package var complaints: [Phrase] {
+        let restricted = authorities.compactMap { _, certificate -> Phrase? in
+            guard let types = documents.anchors.docTypes(of: certificate), types != docType.map({ Set([$0]) }) else {
+                return nil
+            }
+            let words = types.sorted().joined(separator: ", ")
+            return
+                "\(certificate.subject.text) counts for \(words) only, as before or as the authority that vouches for it: for other documents, copy its file into their folder"
+        }
+        return ownComplaints + documents.complaints + restricted
+    }
 
     /// The files to write, by name. Certificates of authorities that count for one document type are in its folder.
     package var files: [String: [UInt8]] {
-        var files = ownFiles
-        for (name, content) in documents.files {
-            let isAuthority = name.hasSuffix(".cer") && !name.hasSuffix(".link.cer") && !name.hasSuffix(".signer.cer")
-            files[isAuthority ? place(docType, name) : name] = content
+        var files = documents.files
+        for (name, certificate) in authorities {
+            files[name] = nil
+            // Another authority may vouch for it, and not for all documents.
+            let types = documents.anchors.docTypes(of: certificate)?.sorted().map(Optional.some) ?? [docType]
+            for type in types { files[place(type, name)] = certificate.bytes }
         }
-        return files
+        return files.merging(ownFiles) { $1 }
+    }
+
+    /// The certificates of authorities among the files, by name.
+    private var authorities: [(name: String, certificate: DocumentCertificate)] {
+        documents.files.compactMap { name, content in
+            guard let certificate = try? DocumentCertificate(content),
+                documents.anchors.role(of: certificate) == .authority
+            else { return nil }
+            return (name, certificate)
+        }
     }
 
     private func place(_ docType: String?, _ name: String) -> String { docType.map { "\($0)/\(name)" } ?? name }
