@@ -102,7 +102,9 @@ test:
 	Tests/swift.sh
 	Tests/System/run.sh
 
+# Full tables keep the processors busy for long; a board in software answers in time only if it gets its share of them.
 test-all: export BADGED_TEST_ALL = 1
+test-all: export BADGED_TEST_WIDTH = 8
 test-all: test
 
 # The exit code 77 says that this machine cannot run a guest.
