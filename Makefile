@@ -63,7 +63,7 @@ help:
 	@echo 'make bench        measure; fails when a figure is worse than its limit'
 	@echo 'make fuzz         fuzz the parsers, each for FUZZ_SECONDS=$(FUZZ_SECONDS)'
 	@echo 'make sanitize     run the Swift tests with the address and the thread sanitizer'
-	@echo 'make nightly      all of the above that takes long, in three hours, with a table; GOALS="..." for some'
+	@echo 'make nightly      all of the above that takes long, in two and a half hours at most, with a table; GOALS="..." for some'
 	@echo 'make setup        install missing Debian packages (other goals do so as needed)'
 	@echo 'make build        build the programs into $(BIN)'
 	@echo 'make run          run badged with a virtual card in the foreground; ARGS="..." for more options'
