@@ -401,13 +401,16 @@ for line in sys.stdin.buffer:
         case "GET_INFO": say(msg="INFO", VersionInfo=info, AusweisApp="UNKNOWN", badged={"protocol": 1, "drivers": [], "scanners": []}, **re)
         case "SET_USER_INTERFACE": say(msg="ACCESS_DENIED", error="SET_USER_INTERFACE", missing=["agent"], granted=[], **re)
         case "GET_HEALTH": say(msg="HEALTH", checks=[{"name": "trustAnchors", "ok": False}, {"name": "new", "ok": False}], **re)
-        case "GET_READER_LIST": say(msg="READER_LIST", readers=[{**reader, "card": {"kind": "keycard"}} if changes == 3 else reader], **re)
+        case "GET_READER_LIST": say(msg="READER_LIST", readers=[reader], **re)
         case "FIND_SERVICE": say(msg="SERVICE", tcTokenURL="https://service.example/", **re)
         case "RUN_CHANGE_PIN":
             say(msg="CHANGE_PIN")
             if changes == 0: say(msg="ENTER_PUK", reader=reader, question=1)
-            # No READER has told of this card yet.
-            elif changes == 2: say(msg="INSERT_CARD", error="E", reader=reader["name"])
+            # The card of this reader could be used, if it were not in use elsewhere.
+            elif changes == 2:
+                template = "Reader '{0}' is busy in another client's workflow: wait for its end or use another reader"
+                say(msg="INSERT_CARD", error=template.replace("{0}", reader["name"]), reader=reader["name"],
+                    errorWords={"template": template, "values": [reader["name"]]})
             else: say(msg="ENTER_PIN", reader={**reader, "keypad": True, "card": {**card, "retryCounter": 1}}, question=3)
             changes += 1
         case "SET_PIN":
@@ -455,7 +458,7 @@ check("Escape cancels", shows("Der Vorgang wurde vor dem Abschluss beendet."))
 keys("Return")
 shows("Was Sie tun können")
 keys("alt+p")
-check("a card that is no ID card is named as that, though its reader was not reported before", shows("ist kein Ausweis."))
+check("a card that another workflow uses is not to be taken out", shows("wird von einem anderen Programm benutzt: warten Sie"))
 keys("Escape")
 shows("Der Vorgang wurde vor dem Abschluss beendet.")
 keys("Return")

@@ -414,12 +414,10 @@ class Dialogue:
         rights.accept([name for name in granted if name in rights.chat.optional])
 
     async def _need_card(self, event: badged.InsertCard) -> None:
-        # The message of a reader may come after the one that its card cannot be used.
-        readers = (await self._daemon.get_reader_list()).readers
         if event.error is not None:
-            reader = next((reader for reader in readers if reader.name == event.reader), None)
-            self._view.progress(texts.obstacle(reader, event.reader), None, notify=True)
+            self._view.progress(texts.obstacle(event), None, notify=True)
             return
+        readers = (await self._daemon.get_reader_list()).readers
         virtual = [reader for reader in readers if reader.insertable and reader.card is None]
         others = [reader for reader in readers if reader.card is not None and not reader.insertable]
         if virtual and not others and self._insertions < MAXIMUM_INSERTIONS:

@@ -97,22 +97,13 @@ def eid_card(card: badged.EIDCard) -> str:
     return _("ID card: the PIN is blocked. The unblocking number (PUK) unblocks it.")
 
 
-def obstacle(reader: badged.Reader | None, name: str | None) -> str:
-    """Why a workflow cannot use the card in a reader."""
-    if reader is None:
+def obstacle(event: badged.InsertCard) -> str:
+    """Why a workflow cannot use the card in a reader, and what helps, in the words of badged."""
+    # Only badged knows: another workflow, another program, the service or the reader may be in the way.
+    reason = foreign.line(badged.translated(event.raw, "error", _), 400)
+    if not reason:
         return _("The card cannot be used here.")
-    shown = foreign.quoted(name or reader.name)
-    if isinstance(reader.card, badged.EIDCard):
-        if reader.card.inoperative or reader.card.deactivated:
-            return eid_card(reader.card)
-        return _("The card in the reader {reader} cannot be used now. Take it out, and put it on again.", reader=shown)
-    if reader.busy:
-        return _("Another program uses the reader {reader}. Close that program, or use another reader.", reader=shown)
-    if reader.card is None:
-        return _("The reader {reader} cannot be used.", reader=shown)
-    if reader.card.kind is None:
-        return _("The card in the reader {reader} does not answer. Take it out, and place it anew.", reader=shown)
-    return _("The card in the reader {reader} is not an ID card.", reader=shown)
+    return reason if reason.endswith((".", "\N{HORIZONTAL ELLIPSIS}")) else reason + "."
 
 
 # Questions for a secret

@@ -210,6 +210,16 @@ class Texts(unittest.TestCase):
             (fault,) = texts.faults(badged.Health.decode({"msg": "HEALTH", "checks": [check]}))
             self.assertTrue(fault.endswith(said), fault)
 
+    def test_obstacles(self) -> None:
+        """badged says why a card cannot be used: an ID card may be fine, and in use elsewhere."""
+        for error, said in (
+            ("Reader 'R' is busy: wait", "Reader 'R' is busy: wait."),
+            ("Take it out.\u202e", "Take it out."),
+            ("", "The card cannot be used here."),
+        ):
+            event = badged.InsertCard.decode({"msg": "INSERT_CARD", "error": error, "reader": "R"})
+            self.assertEqual(texts.obstacle(event), said)
+
     def test_unknown_pin(self) -> None:
         """The card is said to have left only if it has."""
         for reason, left in (("Change_Pin_No_SetEidPinCommand_Response", True), ("Change_Pin_Unrecoverable", False)):
@@ -314,6 +324,11 @@ class Dialogues(unittest.TestCase):
         for outcome in ([], ["sent"]):
             played = self.play("unblock", enter(badged.EnterPuk), *outcome, AWAY, enter(badged.EnterPin))
             self.assertEqual((played.ending.title, played.succeeded), ("The PIN is not blocked", False))
+
+    def test_obstacle(self) -> None:
+        """A card that another workflow uses is not to be taken out."""
+        busy = badged.InsertCard.decode({"msg": "INSERT_CARD", "error": "Reader 'R' is busy: wait", "reader": "R"})
+        self.assertIn("Reader 'R' is busy: wait.", self.play("change", busy, GONE).said)
 
     def test_card_away(self) -> None:
         """A card that left before anything was typed owes no answer."""
