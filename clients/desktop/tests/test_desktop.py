@@ -13,6 +13,7 @@ import unittest
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import patch
 
 from badged_desktop import foreign, language, session, texts
 
@@ -38,11 +39,9 @@ class Language(unittest.TestCase):
         self.addCleanup(language.load, self.folder.name + "/none")
         self.path = Path(self.folder.name, "de/LC_MESSAGES/badged.mo")
         self.path.parent.mkdir(parents=True)
-        before = os.environ.get("LANGUAGE")
-        os.environ["LANGUAGE"] = "de"
-        self.addCleanup(
-            lambda: os.environ.pop("LANGUAGE") if before is None else os.environ.update(LANGUAGE=before) and None
-        )
+        environment = patch.dict(os.environ, {"LC_ALL": "de_DE.UTF-8", "LANGUAGE": "de"})
+        environment.start()
+        self.addCleanup(environment.stop)
 
     def load(self, content: bytes) -> None:
         self.path.write_bytes(content)
@@ -54,6 +53,25 @@ class Language(unittest.TestCase):
         self.load(catalogue(HEAD + 'msgid "For: {service}"\nmsgstr "Für: {service}"\n'))
         self.assertEqual(language._("For: {service}", service="X"), "Für: X")
         self.assertEqual(language._("Another text"), "Another text")
+
+    def test_preferred(self) -> None:
+        """The languages are those of badgectl."""
+        for environment, languages in (
+            ({}, []),
+            ({"LANG": "de_DE.UTF-8"}, ["de_DE.UTF-8"]),
+            ({"LC_ALL": "", "LC_MESSAGES": "de_AT", "LANG": "fr_FR"}, ["de_AT"]),
+            ({"LC_ALL": "C", "LANGUAGE": "de"}, []),
+            ({"LC_ALL": "C.UTF-8", "LANG": "de_DE", "LANGUAGE": "de"}, []),
+            ({"LANG": "de_DE.UTF-8", "LANGUAGE": "en_GB:en:de"}, []),
+            ({"LANG": "en_GB.UTF-8", "LANGUAGE": "de:en"}, ["de"]),
+            ({"LANG": "en_GB.UTF-8"}, []),
+        ):
+            self.assertEqual(language.preferred(environment), languages)
+
+    def test_english_first(self) -> None:
+        os.environ["LANGUAGE"] = "en_GB:en:de"
+        self.load(catalogue(HEAD + 'msgid "Cancel"\nmsgstr "Abbrechen"\n'))
+        self.assertEqual(language._("Cancel"), "Cancel")
 
     def test_broken(self) -> None:
         whole = catalogue((ROOT / "po/de.po").read_text())
