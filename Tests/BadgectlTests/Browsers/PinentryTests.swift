@@ -109,6 +109,34 @@ private final class Programs: Sendable {
         for digits in ["111111", "123456"] { #expect(!(program.everything + log.joined()).contains(digits)) }
     }
 
+    @Test("with --yes the window for the PIN has the service and the tries, and not the consent that was not asked for")
+    func agreedBefore() async throws {
+        let programs = try Programs()
+        try programs.addPinentry(["111111", "123456"])
+        let peer = try ScriptedPeer.authentication { peer in
+            peer.command("ACCEPT")
+            peer.ask("PIN")
+            peer.send(Say.event(Say.reader(left: 1)))
+            peer.ask("PIN", Say.reader(left: 1))
+            peer.send(Say.authenticated)
+        }
+        let program = try badgectl(peer, "auth", Self.url, "--yes", "--pinentry", environment: programs.environment)
+        await program.ends(0, printing: "https://a.example/back?ResultMajor=ok\n")
+        #expect(program.text(.error).contains("issuer"))
+        let windows = programs.log.filter { $0.hasPrefix("SETDESC") }
+        #expect(windows.count == 2 && windows.allSatisfy { $0.contains("%0A%0AService: A") && !$0.contains("issuer") })
+        #expect(windows.last?.hasPrefix("SETDESC That PIN was wrong.%0AThis is the last try.") == true)
+    }
+
+    @Test("a window leaves out what was said first, and not the tries, when its line is full")
+    func notes() {
+        let long = String(repeating: "word ", count: 150)
+        let end = "\n\nService: A"
+        #expect(PinentrySource.description(["A", "2 tries are left."], end) == "A\n2 tries are left." + end)
+        let text = PinentrySource.description([long, long, "2 tries are left."], end)
+        #expect(Pinentry.escaped(text).hasSuffix("2 tries are left.%0A%0AService: A"))
+    }
+
     @Test(
         "the real pinentry of a terminal asks for consent, optional data and the PIN, in pages where it has little room",
         .enabled(if: access("/usr/bin/pinentry-curses", X_OK) == 0, "needs the package pinentry-curses"),

@@ -174,6 +174,12 @@ final class Pinentry: Sendable {
     /// pinentry decodes bytes, so a percent sign is escaped whatever follows it, such as a combining mark.
     static func escaped(_ text: String) -> String { escaped(text.printableLines.unicodeScalars, longestText).text }
 
+    /// Whether `escaped` shortens the text.
+    static func fits(_ text: String) -> Bool {
+        let scalars = text.printableLines.unicodeScalars
+        return escaped(scalars, longestText).end == scalars.endIndex
+    }
+
     /// Escapes the scalars that fit into `maximum` bytes, and returns the place of the first one that does not.
     private static func escaped<Scalars: Collection<Unicode.Scalar>>(
         _ scalars: Scalars,

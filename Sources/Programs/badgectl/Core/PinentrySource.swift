@@ -12,18 +12,26 @@ final class PinentrySource: AnswerSource {
 
     func note(_ text: String) { said.withLock { $0.append(text) } }
 
-    private func removeNotes() -> String {
+    private func removeNotes() -> [String] {
         said.withLock { said in
             defer { said = [] }
-            return said.joined(separator: "\n")
+            return said
         }
+    }
+
+    /// The notes, and `end` below them. pinentry cuts a long text, and the last note says what the question needs, such
+    /// as the tries that are left: what was said before it is left out if there is no room for all.
+    static func description(_ notes: [String], _ end: String = "") -> String {
+        var notes = notes
+        while notes.count > 1, !Pinentry.fits(notes.joined(separator: "\n") + end) { notes.removeFirst() }
+        return notes.joined(separator: "\n") + end
     }
 
     func ask(_ form: TypedSecretForm) async -> TypedAnswer {
         let notes = removeNotes()
-        let need = notes.isEmpty ? tr("The card needs the \(form.name).") : notes
+        let need = notes.isEmpty ? [tr("The card needs the \(form.name).")] : notes
         let window = SecretWindow(
-            description: form.service.map { "\(need)\n\n\($0)" } ?? need,
+            description: Self.description(need, form.service.map { "\n\n\($0)" } ?? ""),
             prompt: form.name.asSentence + ":",
             advice: form.advice,
             again: tr("Repeat the \(form.name):").asSentence,
@@ -33,7 +41,9 @@ final class PinentrySource: AnswerSource {
     }
 
     func askToContinue() async -> TypedAnswer {
-        let settings = [Pinentry.Setting("SETDESC", removeNotes()), Pinentry.Setting("SETOK", tr("Continue"))]
+        let settings = [
+            Pinentry.Setting("SETDESC", Self.description(removeNotes())), Pinentry.Setting("SETOK", tr("Continue")),
+        ]
         switch await answer(settings, "CONFIRM") {
         case .yes: return .confirmed
         case .other, .cancelled: return .ended

@@ -87,8 +87,9 @@ extension CommandLineUser: EIDUser {
     /// Asks for the consent. Returns the rights to grant; nil: none of the request.
     private func choose(_ request: ConsentRequest) async -> [String]? {
         var rights = request.rights
-        say(ConsentText.service(request.service, transactionInfo: rights.transactionInfo))
-        say(ConsentText.rights(rights))
+        // A window that asks for consent has them itself. One for the PIN has a summary, and room for what counts there.
+        say(ConsentText.service(request.service, transactionInfo: rights.transactionInfo), isPassing: true)
+        say(ConsentText.rights(rights), isPassing: true)
         if let automatic {
             guard let granted = automatic.granted(rights) else {
                 giveUp {

@@ -17,7 +17,8 @@ extension CommandLineUser: WalletUser {
         cardIsThere()
         let text = tr("The card is asked to sign:\n") + table
         if invocation.has(.yes) {
-            say(text)
+            // The table would fill the window that asks for the PIN next.
+            say(text, isPassing: true)
             return true
         }
         if let answer = await source.choose(Choice(text: text, yes: tr("Sign"))) {
