@@ -67,6 +67,25 @@ import Testing
         #expect(Pinentry.escaped(ConsentText.summary(marks)).hasSuffix("Website: https://a.example"))
     }
 
+    @Test("A CAN that opens the card is not asked for because of a last try", arguments: [true, false])
+    func opensWithCAN(isGranted: Bool) async throws {
+        let right = isGranted ? "CanAllowed" : "Address"
+        let rights = #"{"aux":null,"chat":{"effective":["\#(right)"],"optional":[],"required":["\#(right)"]},"#
+        let peer = try ScriptedPeer { peer in
+            peer.beginAuth()
+            peer.send(rights + #""msg":"ACCESS_RIGHTS"}"#)
+            peer.answer("GET_CERTIFICATE", Say.certificate)
+            peer.command("ACCEPT")
+            peer.ask("CAN", Say.reader(left: 1))
+            peer.send(Say.authenticated)
+        }
+        let program = try badgectl(peer, "auth", "https://a.example/token", "--yes", hasTerminal: true)
+        await answer(program, "\nCAN: ", "500540")
+        #expect(await program.exitCode == 0)
+        #expect(program.dialogue.contains("The service accepts the CAN") == isGranted)
+        #expect(program.dialogue.contains("One PIN try is left") == !isGranted)
+    }
+
     @Test("After an error with a keypad, badgectl waits for Return before the next try")
     func keypadError() async throws {
         let reader = Say.reader("K", keypad: true)

@@ -19,9 +19,11 @@ struct SecretTexts {
 
     /// The texts for a question about the card in the reader. The workflows of wallet cards name a user, and their
     /// operations do not.
-    static func of(_ question: SecretQuestion, takesTransportPIN: Bool) -> SecretTexts {
-        question.userID == nil && question.reader.card?.keycard == nil
-            ? EIDTexts.texts(of: question, takesTransportPIN: takesTransportPIN) : WalletTexts.texts(of: question)
+    static func of(_ question: SecretQuestion, takesTransportPIN: Bool, opensWithCAN: Bool) -> SecretTexts {
+        guard question.userID == nil, question.reader.card?.keycard == nil else {
+            return WalletTexts.texts(of: question)
+        }
+        return EIDTexts.texts(of: question, takesTransportPIN: takesTransportPIN, opensWithCAN: opensWithCAN)
     }
 }
 
@@ -61,7 +63,7 @@ extension CommandLineUser: CardUser {
     func answer(_ question: SecretQuestion) async -> SecretBox? {
         cardIsThere()
         if let automatic { return answer(question, automatic) }
-        let texts = SecretTexts.of(question, takesTransportPIN: takesTransportPIN)
+        let texts = self.texts(of: question)
         explain(question, texts)
         if endsScript(question.lastFault) { return nil }
         var form = texts.form
@@ -105,7 +107,7 @@ extension CommandLineUser: CardUser {
             )
             return false
         }
-        let texts = SecretTexts.of(question, takesTransportPIN: takesTransportPIN)
+        let texts = self.texts(of: question)
         explain(question, texts)
         // Without a pause the same error might come again and again.
         if question.error != nil { return await continues() }
@@ -113,6 +115,12 @@ extension CommandLineUser: CardUser {
         isChangingPIN = question.kind == .newPIN
         isChecked = !isChangingPIN
         return true
+    }
+
+    private func texts(of question: SecretQuestion) -> SecretTexts {
+        // With the right CanAllowed, the PIN and its tries play no part.
+        let opensWithCAN = granted?.contains("CanAllowed") == true
+        return SecretTexts.of(question, takesTransportPIN: takesTransportPIN, opensWithCAN: opensWithCAN)
     }
 
     /// RUN_AUTH takes no transport PIN.

@@ -32,8 +32,13 @@ extension EIDCard {
 
 /// The questions about eID cards.
 enum EIDTexts {
-    /// A transport PIN has 5 digits. It can only be replaced.
-    static func texts(of question: SecretQuestion, takesTransportPIN: Bool = true) -> SecretTexts {
+    /// A transport PIN has 5 digits. It can only be replaced. `opensWithCAN`: whether the CAN opens the card instead of
+    /// the PIN.
+    static func texts(
+        of question: SecretQuestion,
+        takesTransportPIN: Bool = true,
+        opensWithCAN: Bool = false
+    ) -> SecretTexts {
         let form: TypedSecretForm
         switch question.kind {
         case .pin: form = TypedSecretForm(name: "PIN", digits: takesTransportPIN ? 5...6 : 6...6)
@@ -47,7 +52,7 @@ enum EIDTexts {
         return SecretTexts(
             form: form,
             work: work(question.kind),
-            explanation: explanation(question.kind, left: question.triesLeft)
+            explanation: explanation(question.kind, left: question.triesLeft, opensWithCAN: opensWithCAN)
         )
     }
 
@@ -61,11 +66,11 @@ enum EIDTexts {
         }
     }
 
-    private static func explanation(_ kind: SecretKind, left: Int?) -> String? {
+    private static func explanation(_ kind: SecretKind, left: Int?, opensWithCAN: Bool) -> String? {
         switch (kind, left) {
         case (.pin, 2): tr("2 tries are left.")
         case (.pin, 1): tr("This is the last try. Another wrong PIN blocks the PIN, and then you need the PUK.")
-        case (.can, 1):
+        case (.can, 1) where !opensWithCAN:
             tr("One PIN try is left. First enter the CAN: the 6 digits at the bottom right of the card's front.")
         case (.can, _): tr("The service accepts the CAN: the 6 digits at the bottom right of the card's front.")
         case (.puk, _): tr("The PIN is blocked. The PUK unblocks it: 10 digits, in the letter that came with the card.")
