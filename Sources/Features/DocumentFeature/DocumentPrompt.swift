@@ -72,12 +72,12 @@ struct DocumentPrompt: CardPrompt {
             return .failure(Failure(.wrongArgument, Phrase(stringLiteral: error.text)))
         }
         let digits: [(MachineReadableZone.Field, Phrase)] = [
-            (.number, "The check digit of the document number is wrong"),
-            (.birth, "The check digit of the date of birth is wrong"),
-            (.expiry, "The check digit of the date of expiry is wrong"),
+            (.number, Phrase("The check digit of the document number is wrong")),
+            (.birth, Phrase("The check digit of the date of birth is wrong")),
+            (.expiry, Phrase("The check digit of the date of expiry is wrong")),
         ]
         let days: [(MachineReadableZone.Field, Phrase)] = [
-            (.birth, "The date of birth is no day"), (.expiry, "The date of expiry is no day"),
+            (.birth, Phrase("The date of birth is no day")), (.expiry, Phrase("The date of expiry is no day")),
         ]
         for (field, text) in digits where zone.wrongCheckDigits.contains(field) { return wrong(text) }
         for (field, text) in days where zone.impossibleDates.contains(field) { return wrong(text) }

@@ -156,9 +156,12 @@ extension Failure {
     fileprivate init(afterReset error: KeycardError) {
         self.init(error, at: "FACTORY RESET")
         switch error {
-        case .status: text = "The card refused to be reset, and has its PIN, PUK and keys: take it out and try again"
+        case .status:
+            text = Phrase("The card refused to be reset, and has its PIN, PUK and keys: take it out and try again")
         case .unsupported:
-            text = "This version of the Keycard cannot be reset, and has its PIN, PUK and keys: use another card"
+            text = Phrase(
+                "This version of the Keycard cannot be reset, and has its PIN, PUK and keys: use another card"
+            )
         case .wrongState: break
         default:
             change =
