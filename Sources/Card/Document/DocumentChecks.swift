@@ -58,7 +58,7 @@ package struct SignatureCheck: Sendable, Equatable {
     /// What to do next.
     package var advice: Phrase? {
         reason == .noSigner
-            ? "import the certificates of the country's signers: badgectl documents anchors import FILE.ldif" : nil
+            ? "import the certificates of the country's signers: sudo badgectl documents anchors import FILE.ldif" : nil
     }
 }
 
@@ -138,10 +138,10 @@ package struct AuthorityCheck: Sendable, Equatable {
         guard result == .notDone else { return nil }
         return switch reason {
         case .unknownAuthority:
-            "import the authorities of the document's country: badgectl documents anchors import FILE"
+            "import the authorities of the document's country: sudo badgectl documents anchors import FILE"
         case .signedInFuture: "check the date and time of this computer"
         case .noRevocationList:
-            "import a current revocation list of the country: badgectl documents anchors import FILE.crl"
+            "import a current revocation list of the country: sudo badgectl documents anchors import FILE.crl"
         case .unusableList:
             "remove the file that cannot be used, then import the revocation list or defect list again"
         default: nil

@@ -36,7 +36,7 @@ package struct StatusCheck: Sendable, Equatable {
     package var advice: Phrase? {
         switch reason {
         case .unavailable:
-            "name the status list of the issuer in [mdoc] lists, or import it: badgectl mdoc anchors import FILE"
+            "name the status list of the issuer in [mdoc] lists, or import it: sudo badgectl mdoc anchors import FILE"
         case .unsupported: "ask the issuer whether the document is revoked: badged does not know how it says so"
         case .revoked, .suspended, nil: nil
         }

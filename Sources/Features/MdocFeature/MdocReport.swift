@@ -123,7 +123,8 @@ extension MdocChecks {
             $0.member("crl", authority.revocation.rawValue)
             if !authority.unusableLists.isEmpty { $0.member("unusableLists", authority.unusableLists) }
             if authority.reason == .unknownAuthority {
-                $0.member("advice", Phrase("import the authority of the issuer: badgectl mdoc anchors import FILE"))
+                let advice = Phrase("import the authority of the issuer: sudo badgectl mdoc anchors import FILE")
+                $0.member("advice", advice)
             } else if authority.reason == .unusableList {
                 $0.member("advice", authority.advice)
             }

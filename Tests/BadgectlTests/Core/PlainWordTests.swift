@@ -15,6 +15,9 @@ import Testing
                 "GET_KEYS names those of a user, DELETE_KEY deletes one",
                 "badgectl keys list names those of a user, badgectl keys delete deletes one"
             ),
+            ("UNPAIR with the card deletes one", "badgectl wallet unpair with the card deletes one"),
+            ("another computer (UNPAIR, badgectl wallet unpair)", "another computer (badgectl wallet unpair)"),
+            ("see the advice of GET_HEALTH", "see the advice of badgectl health"),
             ("a_b and A_B stay", "a_b and A_B stay"),
         ]
     )

@@ -101,8 +101,8 @@ enum AgentCommand {
             } catch {
                 if Task.isCancelled { throw error }
                 let failure = workflow.failure(error)
-                let hint = failure.hint.map { "\n" + tr("hint: \($0)") } ?? ""
-                user.announce(failure.text + hint)
+                let hint = failure.hint.map { "\n" + tr("hint: \(PlainWords.text($0))") } ?? ""
+                user.announce((PlainWords.text(failure.text) + hint).printableLines)
             }
             await Console.finish()
             if let automatic = user.automatic, automatic.isOver, let ending = user.ending { throw ending }

@@ -20,6 +20,8 @@ enum PlainWords {
         "MPIN_START_DVS": "badgectl mpin register-dvs", "MPIN_FINISH_DVS": "badgectl mpin register-dvs",
         "REMOVE_REMOTE": "badgectl remote forget", "START_SCAN": "badgectl scan", "RUN_AUTH": "badgectl auth",
         "RUN_CHANGE_PIN": "badgectl change-pin", "RUN_READ_DOCUMENT": "badgectl document",
+        "IMPORT_SITE": "badgectl keys site", "GET_HEALTH": "badgectl health", "UNPAIR": "badgectl wallet unpair",
+        "REMOVE_READER_KEY": "badgectl irk remove",
     ]
 
     /// The text with the commands of the shell.
@@ -34,12 +36,10 @@ enum PlainWords {
     /// The text without words of the protocol. `isOwn`: a badged that was started by hand has no journal.
     static func replaced(_ text: String, ofOwnDaemon isOwn: Bool) -> String {
         var words = text
-        if text.utf8.contains(UInt8(ascii: "_")) {
-            for (name, command) in commands where text.contains(name) {
-                words = words.replacing("send \(name)", with: "run \(command)").replacing(name, with: command)
-                // Some texts name both: (RESET_CARD, badgectl wallet reset-card).
-                words = words.replacing("\(command), \(command)", with: command)
-            }
+        for (name, command) in commands where text.contains(name) {
+            words = words.replacing("send \(name)", with: "run \(command)").replacing(name, with: command)
+            // Some texts name both: (RESET_CARD, badgectl wallet reset-card).
+            words = words.replacing("\(command), \(command)", with: command)
         }
         // The unit of another program says where that one runs.
         guard isOwn, !words.contains("systemctl status badged-") else { return words }

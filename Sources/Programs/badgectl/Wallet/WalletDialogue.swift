@@ -48,7 +48,8 @@ extension CommandLineUser: WalletUser {
     }
 
     private func refuse() {
-        giveUp(CommandFailure(tr("not agreed: \(notDone)"), hint: tr("to sign, start again and answer y")))
+        let agreement = source is PinentrySource ? tr("choose Sign") : tr("answer y")
+        giveUp(CommandFailure(tr("not agreed: \(notDone)"), hint: tr("to sign, start again and \(agreement)")))
     }
 
     // MARK: Words and PUK
