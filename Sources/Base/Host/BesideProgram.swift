@@ -25,12 +25,12 @@ package struct BesideProgram: Sendable {
             guard isConnected == true else {
                 let error = SystemError("connect")
                 close(socket)
-                throw Self.failure("\(program).socket does not answer: \(error)")
+                throw Self.failure(Phrase("\(program).socket does not answer: \(error)"))
             }
             return
         }
         guard let file = ChildProcess.path(of: program) else {
-            throw Self.failure("the program \(program) is missing: install badged again")
+            throw Self.failure(Phrase("the program \(program) is missing: install badged again"))
         }
         var pair: [Int32] = [-1, -1]
         guard socketpair(AF_UNIX, Int32(type.rawValue | SOCK_CLOEXEC.rawValue), 0, &pair) == 0 else {
@@ -39,14 +39,14 @@ package struct BesideProgram: Sendable {
         defer { close(pair[1]) }
         guard let started = ChildProcess.start(file, [], descriptors: [pair[1]]) else {
             close(pair[0])
-            throw Self.failure("\(file) cannot be started")
+            throw Self.failure(Phrase("\(file) cannot be started"))
         }
         socket = pair[0]
         process = Child(started)
     }
 
-    private static func failure(_ words: String) -> StartError {
-        StartError(words, hint: "see badged(8)", mayPass: true)
+    private static func failure(_ words: Phrase) -> StartError {
+        StartError(saying: words, hint: Phrase("see badged(8)"), mayPass: true)
     }
 
     /// Ends the run at once.

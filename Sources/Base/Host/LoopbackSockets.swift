@@ -17,21 +17,21 @@ package enum LoopbackSockets {
     }
 
     /// Opens the sockets: non-blocking, closed on exec.
-    /// - Throws: `StartError` if the port is in use.
-    package static func open(port: UInt16) throws(StartError) -> [Int32] {
+    /// - Throws: `SystemError` if the port is in use.
+    package static func open(port: UInt16) throws(SystemError) -> [Int32] {
         var v4 = sockaddr_in()
         v4.sin_family = sa_family_t(AF_INET)
         v4.sin_port = port.bigEndian
         v4.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-        let first = try listen(&v4, AF_INET, port)
+        let first = try listen(&v4, AF_INET)
         var v6 = sockaddr_in6()
         v6.sin6_family = sa_family_t(AF_INET6)
         v6.sin6_port = port.bigEndian
         v6.sin6_addr = in6addr_loopback
-        do throws(StartError) {
-            guard let second = try? listen(&v6, AF_INET6, port) else {
+        do throws(SystemError) {
+            guard let second = try? listen(&v6, AF_INET6) else {
                 // Without IPv6, 127.0.0.1 is enough. If another program has the port on ::1, the port is in use.
-                if errno == EADDRINUSE { throw taken(port) }
+                if errno == EADDRINUSE { throw SystemError("bind") }
                 return [first]
             }
             return [first, second]
@@ -41,14 +41,10 @@ package enum LoopbackSockets {
         }
     }
 
-    private static func listen<Address>(
-        _ address: inout Address,
-        _ family: Int32,
-        _ port: UInt16
-    ) throws(StartError) -> Int32 {
+    private static func listen<Address>(_ address: inout Address, _ family: Int32) throws(SystemError) -> Int32 {
         let type = Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue)
         let descriptor = socket(family, type, 0)
-        guard descriptor >= 0 else { throw taken(port) }
+        guard descriptor >= 0 else { throw SystemError("socket") }
         var yes: Int32 = 1
         setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &yes, socklen_t(MemoryLayout<Int32>.size))
         if family == AF_INET6 {
@@ -60,10 +56,9 @@ package enum LoopbackSockets {
             }
         }
         guard isListening else {
-            let error = taken(port)
-            let code = errno
+            let error = SystemError("bind")
             close(descriptor)
-            errno = code
+            errno = error.code
             throw error
         }
         return descriptor
@@ -141,12 +136,5 @@ package enum LoopbackSockets {
             return String(name.prefix(maximumName))
         }
         return nil
-    }
-
-    private static func taken(_ port: UInt16) -> StartError {
-        StartError(
-            "cannot listen on port \(port): \(errorText())",
-            hint: "AusweisApp or the badged of another user may use the port; see [activation] port"
-        )
     }
 }

@@ -30,6 +30,18 @@ package struct StartError: Error, Sendable, Equatable {
         self.mayPass = mayPass
     }
 
+    /// An error that can be told in the language of a user.
+    package init(saying message: Phrase, hint: Phrase, exitCode: Int32 = 1, mayPass: Bool = false) {
+        self.init(message.description, hint: hint.description, exitCode: exitCode, mayPass: mayPass)
+        phrases = Phrases(message: message, hint: hint)
+    }
+
+    /// The message as a phrase.
+    package var messageWords: Phrase { phrases?.message ?? Phrase(verbatim: message) }
+
+    /// The hint as a phrase.
+    package var hintWords: Phrase { phrases?.hint ?? Phrase(verbatim: hint) }
+
     /// Two lines for stderr, with priorities if stderr is the journal.
     package func text(toJournal: Bool, program: String = Log.program) -> String {
         let (message, hint) = (Log.escaped(message), Log.escaped(hint))

@@ -304,7 +304,7 @@ import WalletFeature
                 browsers.port = BrowserPort(listeners, configuration, server, access)
                 return
             case .failure(let error):
-                browsersFail(Phrase(verbatim: error.message), Phrase(verbatim: error.hint))
+                browsersFail(error.messageWords, error.hintWords)
                 isTried.fill(())
                 guard error.mayPass else { return askOwnerToShowItself(port, network) }
             }
@@ -318,7 +318,11 @@ import WalletFeature
         let isStarted = startThread("badged-listen") {
             result.fill(Result { () throws(StartError) in try network.listen(port: port) })
         }
-        let refusal = StartError("cannot spawn a thread", hint: "allow more threads (TasksMax=)", mayPass: true)
+        let refusal = StartError(
+            saying: Phrase("cannot spawn a thread"),
+            hint: Phrase("allow more threads (TasksMax=)"),
+            mayPass: true
+        )
         if !isStarted { result.fill(.failure(refusal)) }
         return await result.value(whenCancelled: .success([]))
     }

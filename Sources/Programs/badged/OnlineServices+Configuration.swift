@@ -46,7 +46,7 @@ extension OnlineServices {
                 return HealthCheck(
                     "network",
                     ok: fault == nil,
-                    cause: fault.map(Phrase.init(verbatim:)),
+                    cause: fault,
                     advice: fault == nil ? nil : advice
                 )
             },

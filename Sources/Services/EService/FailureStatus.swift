@@ -78,11 +78,11 @@ package struct FailureStatus: Sendable, Equatable {
         "The service redirects to an address that is not a valid https address."
     )
     package static let endlessRedirect = channel("The service redirects without end.")
-    static func noNetworkProcess(_ words: String) -> Self {
-        channel(Phrase("No service can be reached: \(Phrase(stringLiteral: words))."), .unavailable)
+    static func noNetworkProcess(_ words: Phrase) -> Self {
+        channel(Phrase("No service can be reached: \(words)."), .unavailable)
     }
-    static func lostNetworkProcess(_ words: String) -> Self {
-        channel(Phrase("The connection to the service was lost: \(Phrase(stringLiteral: words))."), .lost)
+    static func lostNetworkProcess(_ words: Phrase) -> Self {
+        channel(Phrase("The connection to the service was lost: \(words)."), .lost)
     }
     package static let connection = channel("The server could not be reached.")
     package static let noAnswer = channel("The server gave no valid answer.")

@@ -96,9 +96,9 @@ package enum HTTPFault: Error, Sendable, Equatable {
     /// The server is on this computer or in a private network.
     case privateServer
     /// badged-network cannot be started or has ended before, so nothing was sent.
-    case unavailable(String)
+    case unavailable(Phrase)
     /// badged-network has ended or broken its protocol. What it has sent before is not known.
-    case lost(String)
+    case lost(Phrase)
 
     /// Says why there is no answer, and what to do where that is known. `server` names it in the sentence.
     package func text(_ server: Phrase) -> Phrase {
@@ -115,7 +115,7 @@ package enum HTTPFault: Error, Sendable, Equatable {
         case .tooLarge: "the answer of \(server) is too long"
         case .broken(let words): "\(server) gave no complete answer: \(words)"
         case .privateServer: "\(server) is on this computer or in a private network"
-        case .unavailable(let words), .lost(let words): Phrase(stringLiteral: words)
+        case .unavailable(let words), .lost(let words): words
         }
     }
 }

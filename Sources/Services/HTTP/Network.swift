@@ -3,7 +3,7 @@ import CLinux
 package import Concurrency
 import Glibc
 package import Host
-import Text
+package import Text
 
 /// How badged reaches servers: through runs of badged-network, one for each dialogue.
 package struct Network: Sendable {
@@ -25,7 +25,7 @@ package struct Network: Sendable {
     static let program = "badged-network"
 
     /// Says why no server can be reached, or nil.
-    package var fault: String? {
+    package var fault: Phrase? {
         if let socket { return access(socket, W_OK) == 0 ? nil : "the socket \(socket) is missing" }
         return ChildProcess.path(of: Self.program) == nil ? "the program \(Self.program) is missing" : nil
     }
@@ -35,7 +35,7 @@ package struct Network: Sendable {
         do throws(StartError) {
             return try BesideProgram(Self.program, at: socket, SOCK_STREAM)
         } catch {
-            throw .unavailable(error.message)
+            throw .unavailable(error.messageWords)
         }
     }
 
@@ -44,12 +44,13 @@ package struct Network: Sendable {
     /// - Throws: `StartError` if the port is in use, or if badged-network cannot be started or does not answer, which may
     ///   pass.
     package func listen(port: UInt16) throws(StartError) -> [Int32] {
-        let (listeners, words) = try ask(.listen(port: port), about: port)
+        let (listeners, reason) = try ask(.listen(port: port), about: port)
         guard !listeners.isEmpty, listeners.allSatisfy({ LoopbackSockets.isListening($0, port: port) }) else {
             for listener in listeners { close(listener) }
-            guard !words.isEmpty else { throw Self.lost("badged-network has ended without a word", about: port) }
-            let hint = "AusweisApp or the badged of another user may use the port; see [activation] port"
-            throw StartError(words, hint: hint)
+            guard !reason.isEmpty else {
+                throw Self.lost(Phrase("badged-network has ended without a word"), about: port)
+            }
+            throw Self.taken(port, reason)
         }
         for listener in listeners { clinux_set_nonblocking(listener) }
         return listeners
@@ -72,8 +73,8 @@ package struct Network: Sendable {
         do throws(HTTPFault) {
             run = try start()
         } catch {
-            let words = "cannot use port \(port): \(error.text("the network"))"
-            throw StartError(words, hint: "see badged(8)", mayPass: true)
+            let words = Phrase("cannot use port \(port): \(error.text(Phrase("the network")))")
+            throw StartError(saying: words, hint: Phrase("see badged(8)"), mayPass: true)
         }
         defer { run.end() }
         let descriptor = run.socket
@@ -90,7 +91,7 @@ package struct Network: Sendable {
             let left = Int32((deadline - Loop.clock) / 1000)
             guard left > 0, poll(&incoming, 1, left) == 1 else {
                 for descriptor in descriptors { close(descriptor) }
-                throw Self.lost("badged-network does not answer", about: port)
+                throw Self.lost(Phrase("badged-network does not answer"), about: port)
             }
             var note = [UInt8](repeating: 0, count: 64)
             var count: Int32 = 0
@@ -104,9 +105,21 @@ package struct Network: Sendable {
         return (descriptors, String(decoding: text, as: UTF8.self))
     }
 
-    private static func lost(_ words: String, about port: UInt16) -> StartError {
-        let hint = "its log says why: journalctl -u 'badged-network@*', or that of badged"
-        return StartError("cannot use port \(port): \(words)", hint: hint, mayPass: true)
+    private static func lost(_ words: Phrase, about port: UInt16) -> StartError {
+        let hint = Phrase("its log says why: journalctl -u 'badged-network@*', or that of badged")
+        return StartError(saying: Phrase("cannot use port \(port): \(words)"), hint: hint, mayPass: true)
+    }
+
+    /// `reason` is errno in digits, as badged-network tells it.
+    private static func taken(_ port: UInt16, _ reason: String) -> StartError {
+        let code = Int32(reason)
+        let words =
+            code == EADDRINUSE
+            ? Phrase("Address already in use") : Phrase(verbatim: code.map { errorText($0) } ?? reason)
+        return StartError(
+            saying: Phrase("cannot listen on port \(port): \(words)"),
+            hint: Phrase("AusweisApp or the badged of another user may use the port; see [activation] port")
+        )
     }
 
     /// One for IPv4 and one for IPv6.

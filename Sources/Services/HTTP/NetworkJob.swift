@@ -74,7 +74,7 @@ import Text
     package func close() { finish(.cancelled, later: .cancelled) }
 
     /// Ends the run after a fault of badged-network.
-    private func fail(_ words: String) { finish(.lost(words), later: .unavailable(words)) }
+    private func fail(_ words: Phrase) { finish(.lost(words), later: .unavailable(words)) }
 
     private func finish(_ fault: HTTPFault, later: HTTPFault) {
         if end == nil { end = later }
@@ -204,7 +204,7 @@ import Text
             )
         } catch {
             process?.end()
-            throw .unavailable(error.description)
+            throw .unavailable(Phrase(verbatim: error.description))
         }
     }
 
@@ -246,7 +246,7 @@ import Text
         }
     }
 
-    private static let violation = "badged-network has sent a message that is not allowed"
+    private static let violation: Phrase = "badged-network has sent a message that is not allowed"
 
     /// Whether there is room for a report. If there is none, it waits in badged-network.
     private func admit(_ count: Int) -> Bool {

@@ -323,8 +323,9 @@ extension HTTPFault {
         case .tls(.notListed, let words): (11, words, 0)
         case .tls(.notResumed, let words): (12, words, 0)
         case .tooLarge: (13, "", 0)
-        // Only badged itself reports the last two.
-        case .broken(let words), .unavailable(let words), .lost(let words): (14, words, 0)
+        case .broken(let words): (14, words, 0)
+        // Only badged itself reports these two.
+        case .unavailable(let words), .lost(let words): (14, words.description, 0)
         case .privateServer: (15, "", 0)
         case .proxy(.login, let words): (16, words, 0)
         case .proxy(.method, let words): (17, words, 0)

@@ -90,14 +90,14 @@ package final class TransferJob {
         return read
     }
 
-    /// Passes a descriptor with each message; a message without one says why there is none.
+    /// Passes a descriptor with each message; a message without one has errno in digits.
     private func listen(_ port: UInt16) {
-        do throws(StartError) {
+        do throws(SystemError) {
             for descriptor in try LoopbackSockets.open(port: port) {
                 _ = clinux_pass_descriptor(socket, descriptor, [1], 1)
             }
         } catch {
-            reply(error.message)
+            reply("\(error.code)")
         }
     }
 

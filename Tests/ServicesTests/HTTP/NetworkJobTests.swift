@@ -64,10 +64,9 @@ import Transfers
         var found = try await fault(session)
         // The second report of the same transfer ends the run at the latest when the next transfer begins.
         while found == nil, misdeed == .twoReports { found = try await fault(session) }
-        let words =
-            "badged-network "
-            + (misdeed == .nothing || misdeed == .cut
-                ? "has ended unexpectedly" : "has sent a message that is not allowed")
+        let words: Phrase =
+            misdeed == .nothing || misdeed == .cut
+            ? "badged-network has ended unexpectedly" : "badged-network has sent a message that is not allowed"
         // What the run sent to the server before its end is not known.
         #expect(found == .lost(words) || misdeed == .twoReports && found == .unavailable(words))
         #expect(try await fault(session) == .unavailable(words), "a run that has ended is not started again")
