@@ -50,7 +50,7 @@ package enum DocumentAnchorFile: Sendable, Equatable {
 
         private mutating func add(_ entry: [UInt8]?, isNamedList: Bool) {
             do throws(Malformed) {
-                guard let entry else { throw Malformed("it is not base64") }
+                guard let entry else { throw Malformed(Phrase("it is not base64")) }
                 files.append(try .single(entry))
             } catch {
                 malformed += 1
@@ -60,7 +60,7 @@ package enum DocumentAnchorFile: Sendable, Equatable {
         }
     }
 
-    private static let unknown = Malformed("it is no certificate and no list")
+    private static let unknown = Malformed(Phrase("it is no certificate and no list"))
 
     /// Whether the file has more than one thing.
     var isList: Bool {
@@ -77,7 +77,7 @@ package enum DocumentAnchorFile: Sendable, Equatable {
     /// of a directory (LDIF).
     package init(_ bytes: [UInt8]) throws(Malformed) {
         if bytes.starts(with: Self.zipArchive) {
-            throw Malformed("it is a zip archive: unpack it, and name the files in it")
+            throw Malformed(Phrase("it is a zip archive: unpack it, and name the files in it"))
         }
         if bytes.first == 0x30 {
             let objects = Self.objects(bytes)
@@ -90,7 +90,9 @@ package enum DocumentAnchorFile: Sendable, Equatable {
         } else if !contents.objects.isEmpty {
             self = .collection(Collection(contents))
         } else if let values = DirectoryExport.values(of: bytes) {
-            guard !values.isEmpty else { throw Malformed("the directory has no certificate and no list") }
+            guard !values.isEmpty else {
+                throw Malformed(Phrase("the directory has no certificate and no list"))
+            }
             self = .collection(Collection(values.map(\.content), isChosen: false))
         } else {
             let digits = bytes.filter { $0 > 0x20 }
@@ -103,7 +105,7 @@ package enum DocumentAnchorFile: Sendable, Equatable {
 
     /// The maximum length of one object. Each attempt to read a longer one would only copy it.
     private static let maximumObject = 1 << 24
-    private static let tooLong = Malformed("one certificate or list may have at most 16 MiB")
+    private static let tooLong = Malformed(Phrase("one certificate or list may have at most 16 MiB"))
 
     /// How many objects a file in DER may have. What follows counts as one that cannot be read.
     private static let maximumObjects = 4096

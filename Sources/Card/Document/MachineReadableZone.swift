@@ -60,11 +60,15 @@ package struct MachineReadableZone: Sendable, Equatable {
         let characters = Self.withoutSpaces(text)
         guard let kind = Kind.allCases.first(where: { $0.lineLength * $0.lineCount == characters.count }) else {
             throw Malformed(
-                "The machine readable zone has \(characters.count) characters instead of 2 lines of 44 or 36, or 3 of 30"
+                Phrase(
+                    """
+                    The machine readable zone has \(characters.count) characters instead of 2 lines of 44 or 36, or 3 of 30
+                    """
+                )
             )
         }
         if let wrong = characters.firstIndex(where: { Self.value($0) == nil }) {
-            throw Malformed("Character \(wrong + 1) of the machine readable zone is not A to Z, 0 to 9 or <")
+            throw Malformed(Phrase("Character \(wrong + 1) of the machine readable zone is not A to Z, 0 to 9 or <"))
         }
         self.init(kind, characters)
     }

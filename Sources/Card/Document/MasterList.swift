@@ -21,7 +21,7 @@ package struct MasterList: Sendable, Equatable {
     /// The maximum length of a list in bytes.
     package static let maximumLength = 32 << 20
 
-    private static let unreadable = Malformed("the master list cannot be read")
+    private static let unreadable = Malformed(Phrase("the master list cannot be read"))
 
     /// Reads a list and verifies the signature of its signer.
     package init(_ bytes: [UInt8]) throws(Malformed) {
@@ -33,13 +33,16 @@ package struct MasterList: Sendable, Equatable {
             all = try signed.proofs(of: .masterList)
         } catch {
             throw switch error {
-            case .unsupported: Malformed("the algorithm of its signature is not supported")
-            case .noSigner: Malformed("it has no certificate of its signer")
-            case .malformed, .wrongDigest, .wrongSignature: Malformed("the signature of the master list is wrong")
+            case .unsupported: Malformed(Phrase("the algorithm of its signature is not supported"))
+            case .noSigner: Malformed(Phrase("it has no certificate of its signer"))
+            case .malformed, .wrongDigest, .wrongSignature:
+                Malformed(Phrase("the signature of the master list is wrong"))
             }
         }
         proofs = all.filter { SignedObject.masterList.rule.permits($0.signer) }
-        guard let first = proofs.first else { throw Malformed("its signer's certificate is not for master lists") }
+        guard let first = proofs.first else {
+            throw Malformed(Phrase("its signer's certificate is not for master lists"))
+        }
         proof = first
         guard let content = try? RawObject(definite: signed.content), content.tag == 0x30,
             let fields = try? content.children(limit: 2), fields.count == 2, fields[0].object == BERTLV(0x02, [0]),

@@ -69,7 +69,7 @@ struct DocumentPrompt: CardPrompt {
         do throws(Malformed) {
             zone = try MachineReadableZone(scanned: bytes)
         } catch {
-            return .failure(Failure(.wrongArgument, Phrase(stringLiteral: error.text)))
+            return .failure(Failure(.wrongArgument, error.words))
         }
         let digits: [(MachineReadableZone.Field, Phrase)] = [
             (.number, Phrase("The check digit of the document number is wrong")),

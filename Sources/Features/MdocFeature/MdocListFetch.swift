@@ -24,7 +24,7 @@ package import Text
         /// Why the list that is kept does not count any more.
         var refusal: Malformed?
         /// Why there is no newer list; nil: nothing is wrong.
-        var fault: String?
+        var fault: Phrase?
         /// The seconds until the next try after a failure.
         var pause = MdocListFetch.firstPause
     }
@@ -165,7 +165,7 @@ package import Text
         let (address, name) = (entries[index].address, entries[index].shownAddress)
         let last = entries[index].fault
         do throws(Malformed) {
-            guard lists.path != nil else { throw Malformed("there is no state folder ($STATE_DIRECTORY)") }
+            guard lists.path != nil else { throw Malformed(Phrase("there is no state folder ($STATE_DIRECTORY)")) }
             let bytes = try await answer(of: address)
             let now = time()
             let list = try await Self.save(bytes, address.text, folder, lists, at: now)
@@ -174,10 +174,10 @@ package import Text
             Log.info("the list \(name) was fetched; it counts until \(DocumentTime.text(list.until))")
             return true
         } catch {
-            entries[index].fault = error.text
+            entries[index].fault = error.words
             entries[index].due = time() + entries[index].pause
             entries[index].pause = min(2 * entries[index].pause, Self.lastPause)
-            if last != error.text { Log.warning("the list \(name) cannot be fetched: \(error.text)") }
+            if last != error.words { Log.warning("the list \(name) cannot be fetched: \(error.text)") }
             return false
         }
     }
@@ -189,9 +189,11 @@ package import Text
         do throws(HTTPFault) {
             answer = try await ask(request)
         } catch {
-            throw Malformed("\(error.text("its server"))")
+            throw Malformed(error.text(Phrase("its server")))
         }
-        guard answer.status == 200 else { throw Malformed("its server has answered with HTTP status \(answer.status)") }
+        guard answer.status == 200 else {
+            throw Malformed(Phrase("its server has answered with HTTP status \(answer.status)"))
+        }
         return answer.body
     }
 
@@ -204,7 +206,7 @@ package import Text
         at time: Int
     ) async throws(Malformed) -> (due: Int, until: Int) {
         let list = try PublishedList(bytes, from: address, fetched: time)
-        guard list.isCurrent(at: time) else { throw Malformed("the list is over, or not valid yet") }
+        guard list.isCurrent(at: time) else { throw Malformed(Phrase("the list is over, or not valid yet")) }
         try await folder.judge(list, after: try lists.lastList(of: address), at: time)
         do throws(SystemError) {
             try lists.save(bytes, of: address, fetched: time)
@@ -240,7 +242,7 @@ package import Text
         let list = entry.shownAddress
         let fault: Phrase =
             if let refusal = entry.refusal {
-                "the list \(list) does not count any more: \(refusal.text)"
+                "the list \(list) does not count any more: \(refusal.words)"
             } else if let fault = entry.fault {
                 "the list \(list) cannot be fetched: \(fault)"
             } else {
