@@ -36,10 +36,10 @@ package struct Vault: Sendable {
 
     /// The records of all users, for GET_HEALTH.
     package static let recordKinds = [
-        RecordKind(endpoints, "endpoints", remedy: "REMOVE_ENDPOINT deletes all keys of its user") { secret in
+        RecordKind(endpoints, Phrase("endpoints"), remedy: "REMOVE_ENDPOINT deletes all keys of its user") { secret in
             secret.withBytes { Endpoint(Array($0)) } != nil
         },
-        RecordKind(keys, "keys", remedy: "GET_KEYS names those of a user, DELETE_KEY deletes one") { secret in
+        RecordKind(keys, Phrase("keys"), remedy: "GET_KEYS names those of a user, DELETE_KEY deletes one") { secret in
             secret.withBytes { KeyRecord(Array($0)) } != nil
         },
         RecordKind(secrets, "secrets of keys", remedy: "DELETE_KEY deletes the key"),

@@ -76,9 +76,11 @@ struct Bindings: Sendable {
     }
 
     /// The records of all users, for GET_HEALTH.
-    static let recordKind = RecordKind(space, "bindings", remedy: "WALLET_UNBIND deletes the one of a dapp and a UUID")
-    {
-        content in
+    static let recordKind = RecordKind(
+        space,
+        Phrase("bindings"),
+        remedy: "WALLET_UNBIND deletes the one of a dapp and a UUID"
+    ) { content in
         content.withBytes { Binding(Array($0)) } != nil
     }
 
