@@ -71,24 +71,26 @@ extension OrigoKeysManager {
             let isAllowed =
                 delegate.origoKeysShouldInteract(withScannedReader: reader)
                 && delegate.origoKeysShouldAttempt(toOpen: reader, openingType: type)
-            calls.start { [weak self] in await self?.answer(question, isAllowed, connection) }
+            calls.start { [weak self] in await self?.answer(question, reader, isAllowed, connection) }
         }
     }
 
-    private func answer(_ question: DoorOpeningQuestion, _ isAllowed: Bool, _ connection: DaemonConnection) async {
-        let (id, type) = (question.readerID, OrigoKeysOpeningType(name: question.openingType))
-        if isAllowed {
-            state.withLock { state in
-                guard let reader = state.readers[id] else { return }
-                state.openings[id] = Opening(reader: reader, type: type, isCall: false)
-            }
-        }
+    /// Answers a question. A reader that is being opened meanwhile, by a call of the app, is not opened once more.
+    private func answer(
+        _ question: DoorOpeningQuestion,
+        _ reader: OrigoKeysReader,
+        _ isAllowed: Bool,
+        _ connection: DaemonConnection
+    ) async {
+        let type = OrigoKeysOpeningType(name: question.openingType)
+        let number = isAllowed ? state.withLock { $0.begin(reader, type, isCall: false) } : nil
         do throws(ClientError) {
-            let answer = try await connection.answerOpening(question, allow: isAllowed)
-            if case .ended(let result)? = answer { openingEnded(result) }
+            let answer = try await connection.answerOpening(question, allow: number != nil)
+            guard case .ended(let result)? = answer, let opening = take(number, of: reader.id) else { return }
+            ended(opening, OrigoKeysOpeningResult(result))
         } catch {
             // The question was too old, or the connection has ended.
-            if isAllowed { state.withLock { _ = $0.openings.removeValue(forKey: id) } }
+            _ = take(number, of: reader.id)
         }
     }
 
@@ -111,14 +113,24 @@ extension OrigoKeysManager {
         leaveRegion()
     }
 
-    func openingEnded(_ result: DoorOpeningResult) {
+    private func openingEnded(_ result: DoorOpeningResult) {
         guard let id = result.readerID,
             let opening = state.withLock({ $0.openings.removeValue(forKey: id) })
         else { return }
         ended(opening, OrigoKeysOpeningResult(result))
     }
 
-    private func ended(_ opening: Opening, _ result: OrigoKeysOpeningResult) {
+    /// Forgets the opening with this number.
+    /// - Returns: the opening; nil if it has ended.
+    func take(_ number: Int?, of reader: String) -> Opening? {
+        state.withLock { state in
+            guard let number, state.openings[reader]?.number == number else { return nil }
+            return state.openings.removeValue(forKey: reader)
+        }
+    }
+
+    /// Reports the end of an opening that was taken out of `openings`.
+    func ended(_ opening: Opening, _ result: OrigoKeysOpeningResult) {
         if opening.isCall { end() }
         let (reader, type) = (opening.reader, opening.type)
         notify { delegate in

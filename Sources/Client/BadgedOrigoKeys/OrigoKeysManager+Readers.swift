@@ -131,29 +131,37 @@ extension OrigoKeysManager {
     // MARK: Opening
 
     /// Opens a reader. The delegate is called after the connection and at the end. If the opening was not begun,
-    /// `error` says why, and there is no callback.
+    /// `error` says why, and there is no callback; `apiIsBusy`, too, while badged opens this reader by itself.
     public func connect(to reader: OrigoKeysReader, openingType: OrigoKeysOpeningType, error: NSErrorPointer) {
         guard let type = openingType.name, state.withLock({ $0.openingTypes.contains(openingType) }) else {
             error?.pointee = NSError(.openingTypeNotPermitted, "the scan was not started for \(openingType)")
             return
         }
-        guard begin() else {
+        guard let number = begin(reader, openingType) else {
             error?.pointee = Self.busy
             return
         }
-        state.withLock { $0.openings[reader.id] = Opening(reader: reader, type: openingType, isCall: true) }
-        let ended: DoorOpeningResult? = wait(error, or: nil) { [self] in
+        wait(error, or: ()) { [self] in
             do {
                 let answer = try await calls.connection().openDoorReader(reader.id, by: type)
-                guard case .ended(let result) = answer else { return nil }
-                return result
+                guard case .ended(let result) = answer, let opening = take(number, of: reader.id) else { return }
+                ended(opening, OrigoKeysOpeningResult(result))
             } catch {
-                state.withLock { _ = $0.openings.removeValue(forKey: reader.id) }
+                // An opening that has ended with the connection has its callback, and so no error.
+                guard take(number, of: reader.id) != nil else { return }
                 end()
                 throw error
             }
         }
-        if let ended { openingEnded(ended) }
+    }
+
+    /// Takes the right to open a reader by a call.
+    /// - Returns: the number of the opening; nil: another call runs, or badged opens this reader already.
+    private func begin(_ reader: OrigoKeysReader, _ type: OrigoKeysOpeningType) -> Int? {
+        guard begin() else { return nil }
+        let number = state.withLock { $0.begin(reader, type, isCall: true) }
+        if number == nil { end() }
+        return number
     }
 
     /// An addition of badged for programs without the sensors of a phone: opens the closest reader by `motion`.

@@ -12,6 +12,7 @@ import Text
 public final class OrigoKeysManager: NSObject, Sendable {
     /// An opening that has begun.
     struct Opening {
+        let number: Int
         let reader: OrigoKeysReader
         let type: OrigoKeysOpeningType
         /// Whether the app has called `connect`. false: badged opens the reader because it came into range.
@@ -32,9 +33,19 @@ public final class OrigoKeysManager: NSObject, Sendable {
         var beacons: [String: OrigoKeysReader] = [:]
         /// The readers that appeared to the app.
         var shown: Set<String> = []
-        /// By identifier of the reader.
+        /// By identifier of the reader: of openings of one reader, badged carries out one.
         var openings: [String: Opening] = [:]
+        private var lastOpening = 0
         var unlockOpeningType = OrigoKeysUnlockOpeningType.none
+
+        /// Notes that an opening begins.
+        /// - Returns: its number; nil: an opening of this reader runs already.
+        mutating func begin(_ reader: OrigoKeysReader, _ type: OrigoKeysOpeningType, isCall: Bool) -> Int? {
+            guard openings[reader.id] == nil else { return nil }
+            lastOpening += 1
+            openings[reader.id] = Opening(number: lastOpening, reader: reader, type: type, isCall: isCall)
+            return lastOpening
+        }
     }
 
     /// Unchecked: the reference crosses threads, but the delegate is called on the callback queue alone.

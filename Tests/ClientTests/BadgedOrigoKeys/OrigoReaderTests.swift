@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Concurrency
+import Dispatch
 import DoorOpening
 import DoorTestSupport
 import Foundation
@@ -10,6 +11,18 @@ import Testing
 import Text
 
 @testable import BadgedOrigoKeys
+
+/// Messages of the scripted badged.
+private enum Message {
+    static let scan = #"{"msg":"SCAN","wanted":true,"radio":true}"#
+    static let asks = #"{"msg":"AUTO_OPEN","mode":"ask","openingType":"proximity"}"#
+    static let reader = #"{"msg":"DOOR_READER","reader":{"id":"pkoc-A","profile":"pkoc","rssi":{"last":-40}}}"#
+    static let question =
+        #"{"msg":"ASK_OPEN","token":1,"reader":"pkoc-A","openingType":"proximity","expiresMs":10000}"#
+    static let begun =
+        #"{"msg":"OPENING","token":2,"reader":"pkoc-A","openingType":"proximity","state":"connecting"}"#
+    static let failed = #"{"msg":"OPENING_RESULT","token":2,"reader":"pkoc-A","status":"readerFailure"}"#
+}
 
 @Suite("The Origo SDK on door readers of badged", .timeLimit(.minutes(5)))
 @Loop struct OrigoReaderTests {
@@ -87,6 +100,72 @@ import Text
         #expect(await stage.next() == "open? proximity")
         #expect(await stage.next() == "connect proximity")
         #expect(await stage.next() == "disconnect proximity success 3 granted")
+    }
+
+    @Test("a call does not open a reader that badged opens already, and the app gets the one result")
+    func opensOnce() async throws {
+        try await stage.setUp()
+        stage.connector.holds = true
+        try await stage.call { app, _ in app.startScanning() }
+        stage.advertise()
+        #expect(await stage.next() == "appeared")
+        #expect(await stage.next() == "open? proximity")
+        await stage.connector.wait(connections: 1)
+        try await stage.call { app, _ in app.open(app.lastReader, .proximity) }
+        #expect(stage.app.lastError?.code == 401)
+        stage.connector.release()
+        #expect(await stage.next() == "connect proximity")
+        #expect(await stage.next() == "disconnect proximity success 3 granted")
+        // The refused call keeps no right; the reader cools down.
+        try await stage.call { app, _ in app.open(app.lastReader, .proximity) }
+        #expect(stage.app.lastError == nil)
+        #expect(await stage.next() == "no connect proximity busy")
+    }
+
+    @Test("each call that opens a reader ends once: by its result, or by the end of the connection")
+    func callsEndOnce() async throws {
+        var peer: ScriptedPeer? = try ScriptedPeer { peer in
+            peer.answer("START_SCAN", Message.scan)
+            peer.answer("SET_AUTO_OPEN", Message.asks)
+            peer.send(Message.reader)
+            peer.send(Message.question)
+            peer.answer("OPEN_READER", Message.begun)
+            peer.answer("ALLOW_OPEN", Message.asks)
+            peer.send(Message.failed)
+            // An answer that names no reader.
+            peer.answer("OPEN_READER", #"{"msg":"OPENING_RESULT","status":"outOfRange"}"#)
+            peer.command("OPEN_READER")
+            peer.hangUp()
+        }
+        let app = SampleApp()
+        app.origoKeysManager = OrigoKeysManager(
+            delegate: app,
+            options: [:],
+            socketPath: peer?.path,
+            callbackQueue: DispatchQueue(label: "callbacks")
+        )
+        app.connectsWhenAsked = true
+        app.startScanning()
+        #expect(await app.next() == "appeared")
+        #expect(await app.next() == "open? proximity")
+        #expect(await app.next() == "no connect proximity readerFailure")
+        app.open(app.lastReader, .proximity)
+        #expect(app.lastError == nil)
+        #expect(await app.next() == "no connect proximity outOfRange")
+        app.open(app.lastReader, .proximity)
+        // An error or a callback, never both.
+        var line = await app.next()
+        if app.lastError == nil {
+            #expect(line == "no connect proximity bluetoothCommunicationFailed")
+            line = await app.next()
+        }
+        #expect(line == "disappeared")
+        let isBusy = app.origoKeysManager?.state.withLock { $0.isBusy }
+        #expect(isBusy == false)
+        let answers = await peer?.received().filter { $0.contains("ALLOW_OPEN") } ?? []
+        #expect(answers.count == 1 && answers.allSatisfy { $0.contains(#""allow":false"#) })
+        peer = nil
+        app.origoKeysManager?.stopReaderScan()
     }
 
     @Test("a reader that the app ignores is neither shown nor opened")

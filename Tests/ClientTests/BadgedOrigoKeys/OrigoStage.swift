@@ -60,10 +60,7 @@ import Vault
     }
 
     /// The next callback.
-    func next() async -> String? {
-        for await line in app.said { return line }
-        return nil
-    }
+    func next() async -> String? { await app.next() }
 
     /// Makes a call of the app, which blocks, on a thread that nothing else needs.
     func call<Value: Sendable>(

@@ -14,6 +14,8 @@ final class SampleApp: NSObject, OrigoKeysManagerExtendedDelegate, @unchecked Se
     private let line: AsyncStream<String>.Continuation
     /// The answers to questions.
     var (opens, interacts) = (true, true)
+    /// Whether the app opens a reader itself before it answers the question about this reader.
+    var connectsWhenAsked = false
     private(set) var lastReader: OrigoKeysReader?
     private(set) var lastError: NSError?
 
@@ -25,6 +27,12 @@ final class SampleApp: NSObject, OrigoKeysManagerExtendedDelegate, @unchecked Se
             OrigoKeysOpeningType.proximity.rawValue, NSNumber(value: OrigoKeysOpeningType.motion.rawValue),
             OrigoKeysOpeningType.applicationSpecific,
         ]
+    }
+
+    /// The next callback.
+    func next() async -> String? {
+        for await line in said { return line }
+        return nil
     }
 
     func createInitializedMobileKeysManager() -> OrigoKeysManager? {
@@ -136,6 +144,7 @@ final class SampleApp: NSObject, OrigoKeysManagerExtendedDelegate, @unchecked Se
 
     func origoKeysShouldAttempt(toOpen reader: OrigoKeysReader, openingType type: OrigoKeysOpeningType) -> Bool {
         line.yield("open? \(type)")
+        if connectsWhenAsked { origoKeysManager?.connect(to: reader, openingType: type, error: nil) }
         return opens
     }
 
