@@ -30,6 +30,8 @@ import Text
     package private(set) var addresses: [DeviceAddress] = []
     /// The time limits of the connections.
     package private(set) var limits: [Milliseconds] = []
+    /// The time limits of the notifications.
+    package fileprivate(set) var waits: [Milliseconds] = []
     private let changes = Waiters()
 
     package init(_ reader: ModelReader) { self.reader = reader }
@@ -101,6 +103,7 @@ import Text
     }
 
     func notification(within limit: Milliseconds) async throws(LinkFailure) -> [UInt8] {
+        connector.waits.append(limit)
         if Task.isCancelled { throw .failed("the opening was cancelled") }
         guard let first = waiting.first else {
             if let number = connector.isLostAfter, messages >= number { throw .failed("the connection was lost") }

@@ -116,15 +116,18 @@ package import Vault
         }
     }
 
+    /// Receives a message with all its pieces. A reader cannot hold the adapter with slow pieces.
     private static func receive(
         _ link: any DoorLink,
         _ framing: inout PKOCFraming,
         _ timeouts: OpeningTimeouts
     ) async throws(PKOCFailure) -> ([UInt8], PKOCFraming.Dialect) {
+        let end = Loop.now + timeouts.apdu
         while true {
+            let left = max(end - Loop.now, 0)
             let (limit, timeout): (Milliseconds, OpeningStatus) =
-                framing.isInside
-                ? (timeouts.fragment, .readerTimedOutFragment) : (timeouts.apdu, .readerTimedOutAPDU)
+                framing.isInside && timeouts.fragment < left
+                ? (timeouts.fragment, .readerTimedOutFragment) : (left, .readerTimedOutAPDU)
             let bytes = try await step(timeout, await link.notification(within: limit))
             if let message = try framing.receive(bytes), let dialect = framing.dialect { return (message, dialect) }
         }

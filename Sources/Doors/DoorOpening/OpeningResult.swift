@@ -25,7 +25,7 @@ package enum OpeningStatus: String, Sendable, CaseIterable {
     case deviceTimedOutFragment
     /// The reader has not accepted a write in time.
     case readerTimedOutBLE
-    /// The reader has sent no message in time.
+    /// The reader has sent no complete message in time.
     case readerTimedOutAPDU
     /// The reader has not sent the next piece of a message in time.
     case readerTimedOutFragment
@@ -96,7 +96,7 @@ package struct OpeningResult: Sendable, Equatable {
 package struct OpeningTimeouts: Sendable, Equatable {
     /// Between two pieces of a message.
     package var fragment: Milliseconds = 300
-    /// For the next message, a write, or a signature.
+    /// For the next message with all its pieces, a write, or a signature.
     package var apdu: Milliseconds = 1200
     /// For finding the reader, for connecting to it, and for its services and notifications, each.
     package var connect: Milliseconds = 3200

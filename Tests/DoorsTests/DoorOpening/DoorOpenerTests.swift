@@ -195,6 +195,16 @@ import Vault
         #expect(connector.reader.visitors.isEmpty && connector.open == 0)
     }
 
+    @Test("all pieces of a message must come within the time of one message")
+    func slowPieces() async throws {
+        (connector.cutsGreeting, connector.mtu) = (true, 23)
+        var timeouts = Self.patient
+        timeouts.fragment = timeouts.apdu + 1
+        let result = await DoorOpener(connector).open(Self.address, adapter: 0, try Self.credentials(), timeouts)
+        #expect(result.status == .readerTimedOutAPDU)
+        #expect(connector.waits.count > 2 && connector.waits.allSatisfy { $0 <= timeouts.apdu })
+    }
+
     @Test("an adapter opens one reader at a time, another adapter opens another one")
     func busy() async throws {
         connector.holds = true

@@ -124,7 +124,7 @@ public struct DoorOpeningTimeouts: ServerMessage, NamedMessage, Equatable {
 
     /// Between two pieces of a message.
     public var fragment: Duration
-    /// For a message, a write, or a signature.
+    /// For a message with all its pieces, a write, or a signature.
     public var apdu: Duration
     public var connect: Duration
 
