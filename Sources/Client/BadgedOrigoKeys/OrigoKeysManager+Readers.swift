@@ -58,7 +58,10 @@ extension OrigoKeysManager {
             if case .refused(let text) = error { throw NSError(.badScanConfiguration, text) }
             throw error
         }
-        state.withLock { ($0.scan, $0.openingTypes) = (options, types) }
+        state.withLock { state in
+            (state.scan, state.openingTypes) = (options, types)
+            state.resetPause()
+        }
         let automatic = [.seamless, .proximity, .enhancedTap].first { types.contains($0) }?.name
         // A user without the permission to open still receives readers.
         _ = try? await connection.setAutomaticOpening(automatic == nil ? .off : .ask, by: automatic ?? "proximity")
@@ -210,12 +213,12 @@ extension OrigoKeysManager {
         if let options { _ = try? await scan(connection, options, types) }
     }
 
-    /// Connects again while the app wants to scan, because badged may have been restarted.
+    /// Connects again while the app wants to scan, because badged may have been restarted. badged that serves no more
+    /// clients accepts a connection and closes it.
     private func resume() async {
-        var pause = Duration.milliseconds(100)
-        while isScanning(), (try? await calls.connection()) == nil {
-            try? await Task.sleep(for: pause)
-            pause = min(pause * 2, .seconds(10))
+        while isScanning() {
+            try? await Task.sleep(for: state.withLock { $0.nextPause() })
+            guard isScanning(), (try? await calls.connection()) == nil else { return }
         }
     }
 }

@@ -37,6 +37,17 @@ public final class OrigoKeysManager: NSObject, Sendable {
         var openings: [String: Opening] = [:]
         private var lastOpening = 0
         var unlockOpeningType = OrigoKeysUnlockOpeningType.none
+        /// The pause before the next try to connect again. It doubles until badged answers START_SCAN.
+        private(set) var pause = Self.firstPause
+
+        static let firstPause = Duration.milliseconds(100)
+
+        mutating func resetPause() { pause = Self.firstPause }
+
+        mutating func nextPause() -> Duration {
+            defer { pause = min(pause * 2, .seconds(10)) }
+            return pause
+        }
 
         /// Notes that an opening begins.
         /// - Returns: its number; nil: an opening of this reader runs already.

@@ -6,6 +6,7 @@ import DoorTestSupport
 import Foundation
 import Glibc
 import Scanners
+import Synchronization
 import TestSupport
 import Testing
 import Text
@@ -21,6 +22,7 @@ private enum Message {
         #"{"msg":"ASK_OPEN","token":1,"reader":"pkoc-A","openingType":"proximity","expiresMs":10000}"#
     static let begun =
         #"{"msg":"OPENING","token":2,"reader":"pkoc-A","openingType":"proximity","state":"connecting"}"#
+    static let fault = #"{"error":"Cannot process request","msg":"INTERNAL_ERROR"}"#
     static let failed = #"{"msg":"OPENING_RESULT","token":2,"reader":"pkoc-A","status":"readerFailure"}"#
 }
 
@@ -215,6 +217,53 @@ private enum Message {
         #expect(await stage.next() == "appeared")
         await other.server.stopListening()
         unlink(stage.path)
+    }
+
+    @Test("the pauses between new connections grow until badged serves the app again")
+    func pauses() async throws {
+        let (arrivals, arrival) = AsyncStream.makeStream(of: Void.self)
+        let mayAnswer = DispatchSemaphore(value: 0)
+        let refused = Mutex(0)
+        let peer = try ScriptedPeer { peer in
+            peer.answer("START_SCAN", Message.scan)
+            peer.answer("SET_AUTO_OPEN", Message.asks)
+            peer.hangUp()
+        } others: { peer in
+            let count = refused.withLock { count in
+                count += 1
+                return count
+            }
+            guard count > 2 else {
+                peer.send(Message.fault)
+                return peer.hangUp()
+            }
+            let command = peer.command("START_SCAN")
+            arrival.yield()
+            mayAnswer.wait()
+            peer.send(Message.scan, answering: command)
+            peer.answer("SET_AUTO_OPEN", Message.asks)
+            peer.send(Message.reader)
+            peer.answer("SET_AUTO_OPEN", Message.asks)
+            peer.answer("STOP_SCAN", Message.scan)
+        }
+        let app = SampleApp()
+        app.origoKeysManager = OrigoKeysManager(
+            delegate: app,
+            options: [:],
+            socketPath: peer.path,
+            callbackQueue: DispatchQueue(label: "callbacks")
+        )
+        let manager = try #require(app.origoKeysManager)
+        app.startScanning()
+        for await _ in arrivals { break }
+        // Three pauses have passed: before the two refused connections, and before this one.
+        let longest = manager.state.withLock { $0.pause }
+        #expect(longest == .milliseconds(800))
+        mayAnswer.signal()
+        #expect(await app.next() == "appeared")
+        let first = manager.state.withLock { $0.pause }
+        #expect(first == .milliseconds(100))
+        manager.stopReaderScan()
     }
 
     @Test("time limits are passed on, within the bounds of badged")

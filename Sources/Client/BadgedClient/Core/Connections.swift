@@ -4,7 +4,8 @@
 public struct RetryPolicy: Sendable, Equatable {
     /// How many tries in a row may fail; nil: any number.
     public var limit: Int?
-    /// The pause after the first failure. It doubles with each further failure.
+    /// The pause after the first failure. It doubles with each further failure. A connection that has ended without a
+    /// message counts here, too: badged serves no more clients.
     public var firstPause: Duration
     public var longestPause: Duration
 
@@ -57,6 +58,10 @@ extension DaemonConnection {
         public struct AsyncIterator: AsyncIteratorProtocol {
             fileprivate let retry: RetryPolicy
             fileprivate let connect: @Sendable () async throws(ClientError) -> DaemonConnection
+            /// The pause before the next try; nil: none.
+            fileprivate(set) var pause: Duration?
+            /// The messages of the last connection.
+            fileprivate var last: Inbox?
 
             public mutating func next() async throws(ClientError) -> DaemonConnection? {
                 try await next(isolation: nil)
@@ -65,10 +70,20 @@ extension DaemonConnection {
             public mutating func next(
                 isolation actor: isolated (any Actor)?
             ) async throws(ClientError) -> DaemonConnection? {
-                var (failures, pause) = (0, retry.firstPause)
+                if last?.hasReceived == true { pause = nil }
+                last = nil
+                var failures = 0
                 while true {
+                    do {
+                        if let pause { try await Task.sleep(for: pause) }
+                    } catch {
+                        return nil
+                    }
+                    pause = pause.map { Swift.min($0 * 2, retry.longestPause) } ?? retry.firstPause
                     do throws(ClientError) {
-                        return try await connect()
+                        let new = try await connect()
+                        last = new.link.inbox
+                        return new
                     } catch {
                         failures += 1
                         switch error {
@@ -77,12 +92,6 @@ extension DaemonConnection {
                         default: if let limit = retry.limit, failures >= limit { throw error }
                         }
                     }
-                    do {
-                        try await Task.sleep(for: pause)
-                    } catch {
-                        return nil
-                    }
-                    pause = Swift.min(pause * 2, retry.longestPause)
                 }
             }
         }

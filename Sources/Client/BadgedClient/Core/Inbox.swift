@@ -12,6 +12,7 @@ final class Inbox: Sendable {
 
     private struct State {
         var ending: ClientError?
+        var hasReceived = false
         var answers: [RequestID: Answer] = [:]
         /// The number of received events.
         var count = 0
@@ -45,10 +46,14 @@ final class Inbox: Sendable {
     /// Why the connection has ended; nil while it is open.
     var ending: ClientError? { state.withLock { $0.ending } }
 
+    /// Whether badged has sent a message other than the one with which it closed the connection.
+    var hasReceived: Bool { state.withLock { $0.hasReceived } }
+
     /// Takes a message from the link.
     func deliver(_ event: Event) {
         onMessage?(event)
         state.withLock { state in
+            state.hasReceived = true
             if let text = event.json["request"]?.string,
                 let answer = state.answers.removeValue(forKey: RequestID(text: text)), answer.fill(.success(event))
             {

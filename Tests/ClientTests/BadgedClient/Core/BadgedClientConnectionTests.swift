@@ -374,6 +374,27 @@ private enum Message {
         #expect(second.ending == nil)
     }
 
+    @Test(
+        "The pauses grow while badged closes each connection without serving it",
+        arguments: [(Message.fault, [1, 2, 4, 4]), (Message.insertCard, [1, 1, 1, 1])]
+    )
+    func notServed(message: String, milliseconds: [Int]) async throws {
+        let script = { @Sendable (peer: ScriptedPeer.Connection) in
+            peer.send(message)
+            peer.hangUp()
+        }
+        let peer = try ScriptedPeer(script, others: script)
+        let retry = RetryPolicy(firstPause: .milliseconds(1), longestPause: .milliseconds(4))
+        var iterator = DaemonConnection.connections(to: peer.path, retry: retry).makeAsyncIterator()
+        var pauses: [Duration] = []
+        for _ in milliseconds {
+            let connection = try #require(try await iterator.next())
+            for await _ in connection.events {}
+            pauses.append(try #require(iterator.pause))
+        }
+        #expect(pauses == milliseconds.map { .milliseconds($0) })
+    }
+
     @Test("The sequence ends after the allowed failures, and at once for an error that another try cannot fix")
     func limit() async throws {
         let retry = RetryPolicy(limit: 3, firstPause: .milliseconds(1))
