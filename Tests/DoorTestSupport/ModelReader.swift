@@ -21,6 +21,8 @@ package struct ModelReader {
         case silentAtEnd
         /// The reader sends "granted" before it has received the credential.
         case earlyGrant
+        /// The reader sends its `code` before it has received the credential.
+        case earlyAnswer
         /// The reader ends the dialogue with the error "unknown site issuer".
         case refusal
     }
@@ -90,6 +92,7 @@ package struct ModelReader {
         case .replayedGreeting: return .message(try greeting())
         case .silentAfterGreeting: return .nothing
         case .earlyGrant: return .message([4, 1, 3])
+        case .earlyAnswer: return .message([4, 1, code])
         case .refusal: return .message([6, 1, 4])
         default: break
         }

@@ -66,6 +66,7 @@ package struct OpeningResult: Sendable, Equatable {
         case .error(let code):
             let reason: Phrase = "the reader has ended the dialogue with error \(code)"
             self.init(.readerFailure, payload: [code], reason: reason)
+        case .refused(let code): self = .failed(code)
         case .response(let code):
             switch PKOCResponse(rawValue: code) {
             case .granted: self.init(.success, decision: .granted, payload: [code])
@@ -74,11 +75,13 @@ package struct OpeningResult: Sendable, Equatable {
                 let reason: Phrase = "the reader does not know the key"
                 self.init(.success, decision: .denied, payload: [code], reason: reason)
             case .completed, .unknown: self.init(.success, payload: [code])
-            case nil:
-                let reason: Phrase = "the reader has answered with code \(code)"
-                self.init(.readerFailure, payload: [code], reason: reason)
+            case nil: self = .failed(code)
             }
         }
+    }
+
+    private static func failed(_ code: UInt8) -> OpeningResult {
+        OpeningResult(.readerFailure, payload: [code], reason: "the reader has answered with code \(code)")
     }
 
     init(_ failure: PKOCFailure) {

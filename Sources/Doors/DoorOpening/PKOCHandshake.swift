@@ -21,6 +21,8 @@ package struct PKOCHandshake: ~Copyable {
     /// What the reader has answered. It is not authenticated.
     package enum Answer: Sendable, Equatable {
         case response(UInt8)
+        /// The same before the reader has seen the credential: it can only refuse.
+        case refused(UInt8)
         /// The reader has ended the dialogue with this error.
         case error(UInt8)
     }
@@ -74,11 +76,10 @@ package struct PKOCHandshake: ~Copyable {
         if let error = message[.error]?.first { return .finished(.error(error)) }
         if let code = message[.response]?.first {
             if case .response = state { return .finished(.response(code)) }
-            // A reader that has not seen the credential can only refuse.
             guard code != PKOCResponse.completed.rawValue, code != PKOCResponse.granted.rawValue else {
                 throw .unexpectedMessage
             }
-            return .finished(.response(code))
+            return .finished(.refused(code))
         }
         switch state {
         case .greeting: return try greet(message, dialect)

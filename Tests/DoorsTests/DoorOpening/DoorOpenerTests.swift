@@ -135,6 +135,19 @@ import Vault
         }
     }
 
+    @Test(
+        "a reader that answers before it has seen the credential has failed, whatever it answers",
+        arguments: [0, 2, 5, 8] as [UInt8]
+    )
+    func earlyAnswers(_ code: UInt8) async throws {
+        (connector.reader.fault, connector.reader.code) = (.earlyAnswer, code)
+        let opener = DoorOpener(connector)
+        let result = await opener.open(Self.address, adapter: 0, try Self.credentials(), Self.patient)
+        await opener.waitUntilIdle()
+        #expect((result.status, result.decision, result.payload) == (.readerFailure, .unknown, [code]))
+        #expect(connector.reader.visitors.isEmpty)
+    }
+
     @Test("a key that cannot sign, and a reader without fragments at MTU 23, end the opening")
     func ends() async throws {
         let opener = DoorOpener(connector)
