@@ -35,6 +35,11 @@ import Scanners
         for request in waiting.keys { resume(request, nil) }
     }
 
+    /// Lets nobody wait for answers to this command any more.
+    func abandon(_ command: UInt16) {
+        for request in waiting.keys where request.command == command { resume(request, nil) }
+    }
+
     private func resume(_ request: Request, _ answer: Answer?) {
         waiting.removeValue(forKey: request)?.continuation.resume(returning: answer)
     }

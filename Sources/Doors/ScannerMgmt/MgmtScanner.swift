@@ -140,6 +140,8 @@ import Text
             }
             unwantedAlarm?.set(after: timing.answer)
         }
+        // The answer may not be read after the scan.
+        power?.abandon(ManagementCommand.Code.addDevice)
         windowAlarm = nil
         retryAlarm = nil
         answerAlarm = nil
@@ -251,7 +253,12 @@ import Text
     package func beginConnection(to address: DeviceAddress, adapter: Int) async -> Bool {
         // Without a scan nobody reads the answer.
         guard demand != nil, let index = UInt16(exactly: adapter), let power else { return false }
-        return await power.ask(.addDevice(index, address))?.status == ManagementCommand.Status.success
+        guard let answer = await power.ask(.addDevice(index, address)) else {
+            // Without an answer the device may be in the list of the kernel.
+            endConnection(to: address, adapter: adapter)
+            return false
+        }
+        return answer.status == ManagementCommand.Status.success
     }
 
     package func endConnection(to address: DeviceAddress, adapter: Int) {

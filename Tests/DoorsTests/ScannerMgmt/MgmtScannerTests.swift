@@ -457,6 +457,19 @@ extension MgmtScanner.Timing {
         #expect(await !fixture.scanner.beginConnection(to: MgmtFixture.door, adapter: 0))
     }
 
+    @Test("a connection that begins while the scan ends does not wait, and leaves no device in the kernel's list")
+    func endedConnection() async throws {
+        await fixture.listen()
+        fixture.kernel.held = [ManagementCommand.Code.addDevice]
+        let connection = Task { @Loop in
+            await fixture.scanner.beginConnection(to: MgmtFixture.door, adapter: 0)
+        }
+        await fixture.kernel.wait(for: "33 hci0")
+        fixture.scanner.stop()
+        #expect(await !connection.value)
+        await fixture.kernel.wait(for: "34 hci0")
+    }
+
     @Test("the monitor has the patterns of beacons when a client wants beacons")
     func beacons() async throws {
         await fixture.listen()
