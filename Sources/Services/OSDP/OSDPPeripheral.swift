@@ -345,12 +345,14 @@ package final class OSDPPeripheral {
         case (0x13, OSDPCommand.serverCryptogram): finish(frame, raw)
         case (0x15, _), (0x17, _):
             guard let session else { return refuseUnproven(.needsSecurity, frame, raw) }
-            guard let data = try? session.open(frame) else {
+            guard var data = try? session.open(frame) else {
                 effects.append(.note("a frame had a wrong MAC: the secure channel is closed"))
                 endSession()
                 lose()
                 return refuseUnproven(.needsSecurity, frame, raw)
             }
+            // KEYSET has the new key.
+            defer { data.wipe() }
             accept(data, of: frame, raw, isSealed: true, at: now)
         default: refuseUnproven(.unsupportedSecurity, frame, raw)
         }

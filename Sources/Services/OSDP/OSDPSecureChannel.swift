@@ -140,9 +140,9 @@ package final class OSDPSession {
         sealed.securityBlock = [(frame.data.isEmpty ? 0x15 : 0x17) + (frame.isReply ? 1 : 0)]
         if !frame.data.isEmpty {
             var padded = frame.data
+            defer { padded.wipe() }
             Self.pad(&padded)
             sealed.data = try AES.encrypt(padded, key: encryption, initialVector: start.map { ~$0 })
-            padded.wipe()
         }
         let full = try mac(sealed.authenticated, after: start)
         keep(full, of: frame.isReply)
@@ -151,7 +151,7 @@ package final class OSDPSession {
     }
 
     /// Checks the MAC of a frame, and returns its data in clear; nil if the frame is not of this connection. Data of
-    /// the blocks 15 and 16 were not encrypted.
+    /// the blocks 15 and 16 were not encrypted. The caller wipes what may be a key.
     package func open(_ frame: OSDPFrame) throws(CryptoError) -> [UInt8]? {
         let direction: UInt8 = frame.isReply ? 1 : 0
         guard let type = frame.blockType, type == 0x15 + direction || type == 0x17 + direction, frame.mac.count == 4
@@ -164,7 +164,10 @@ package final class OSDPSession {
             guard !data.isEmpty, data.count % AES.blockSize == 0 else { return nil }
             let clear = try AES.decrypt(data, key: encryption, initialVector: start.map { ~$0 })
             data = clear.withBytes { Array($0) }
-            guard let end = data.lastIndex(where: { $0 != 0 }), data[end] == 0x80 else { return nil }
+            guard let end = data.lastIndex(where: { $0 != 0 }), data[end] == 0x80 else {
+                data.wipe()
+                return nil
+            }
             data.removeSubrange(end...)
         }
         keep(full, of: frame.isReply)
