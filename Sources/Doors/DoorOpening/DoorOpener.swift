@@ -31,6 +31,9 @@ package import Vault
     /// Returns when no opening runs any more, so that no reader stays connected at the end of the process.
     package func waitUntilIdle() async { await waiters.wait { self.openings == 0 && self.leaving.isEmpty } }
 
+    /// Whether an opening on this adapter could begin now.
+    package func isFree(_ adapter: Int) -> Bool { !owner.isInUse(adapter) }
+
     /// Opens one reader. A cancelled task ends the opening. The reader is disconnected on every path; the connection
     /// may end after the result, and a new opening of this reader waits for its end.
     /// - Parameters:

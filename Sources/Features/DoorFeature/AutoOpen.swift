@@ -23,14 +23,26 @@ struct AutoOpen {
     mutating func forgetVisits() { visited = [] }
 
     /// Handles a change of a reader. A connected reader does not advertise, so its loss does not end a visit.
+    /// - Parameters:
+    ///   - reader: the reader as it is now.
+    ///   - isLost: whether the reader is not received any more.
+    ///   - isConnected: whether the reader is silent because it is connected.
+    ///   - hasRoom: false while an opening would be refused as busy. The reader has its turn at a later advertisement.
+    ///   - now: the time of the radio.
     /// - Returns: whether to open the reader or to ask for it now.
-    mutating func notice(_ reader: DoorReader, isLost: Bool, isConnected: Bool, at now: Milliseconds) -> Bool {
+    mutating func notice(
+        _ reader: DoorReader,
+        isLost: Bool,
+        isConnected: Bool,
+        hasRoom: Bool,
+        at now: Milliseconds
+    ) -> Bool {
         if isConnected { return false }
         guard mode != .off, !isLost, reader.inRange.contains(openingType), reader.isFresh(at: now) else {
             visited.remove(reader.number)
             return false
         }
-        guard DoorDriver.exists(for: reader.profile), !reader.coolsDown(at: now), !reader.isUnavailable else {
+        guard DoorDriver.exists(for: reader.profile), !reader.coolsDown(at: now), !reader.isUnavailable, hasRoom else {
             return false
         }
         return visited.insert(reader.number).inserted

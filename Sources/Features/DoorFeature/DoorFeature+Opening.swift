@@ -174,7 +174,11 @@ extension DoorFeature {
     func noticed(_ reader: DoorReader, isLost: Bool, _ session: Session, at now: Milliseconds) {
         guard let client = openingClients[ObjectIdentifier(session)] else { return }
         let isConnected = client.isConnected(reader, at: now)
-        guard client.autoOpen.notice(reader, isLost: isLost, isConnected: isConnected, at: now) else { return }
+        // A question waits for its user anyway.
+        let isPossible = client.autoOpen.mode != .on || hasRoom(for: reader, client)
+        guard
+            client.autoOpen.notice(reader, isLost: isLost, isConnected: isConnected, hasRoom: isPossible, at: now)
+        else { return }
         let (type, key) = (client.autoOpen.openingType, client.autoOpen.key)
         if client.autoOpen.mode == .on { return session.push(open(reader, type, key, for: session)) }
         guard client.questions.count < OpeningClient.mostQuestions else { return }
@@ -190,6 +194,19 @@ extension DoorFeature {
                 $0.member("expiresMs", OpeningClient.questionTime)
             }
         )
+    }
+
+    /// Whether an opening of this reader would not be refused because of others, of the client or of its adapter.
+    private func hasRoom(for reader: DoorReader, _ client: OpeningClient) -> Bool {
+        guard let opener, let adapter = radio?.openingAdapter(for: reader) else { return true }
+        return client.openings.count < OpeningClient.mostOpenings && openingsByAdapter[adapter] == nil
+            && opener.isFree(adapter)
+    }
+
+    /// Notes the end of an opening.
+    private func openingEnded(on adapter: Int) {
+        guard let count = openingsByAdapter[adapter] else { return }
+        openingsByAdapter[adapter] = count > 1 ? count - 1 : nil
     }
 
     /// Starts an opening. Its further states and its result follow as messages.
@@ -228,6 +245,7 @@ extension DoorFeature {
         let (id, address) = (reader.id, reader.address)
         let timeouts = client.timeouts
         client.began(reader)
+        openingsByAdapter[adapter, default: 0] += 1
         client.openings[token] = Task { @Loop [weak self, weak session] in
             let begun = Loop.now
             var result: OpeningResult
@@ -244,6 +262,7 @@ extension DoorFeature {
             }
             if result.status == .success, let used = result.key { await credentials.used(uid: uid, keyID: used) }
             guard let self else { return }
+            openingEnded(on: adapter)
             let duration = Loop.now - begun
             report(result, of: id, by: type, uid, duration)
             guard let session else { return }

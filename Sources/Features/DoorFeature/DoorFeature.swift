@@ -20,6 +20,8 @@ import Text
     let readerKeys: ReaderKeys?
     private var scans: [ObjectIdentifier: ScanSubscription] = [:]
     var openingClients: [ObjectIdentifier: OpeningClient] = [:]
+    /// How many openings run on each adapter, also those that wait for their keys.
+    var openingsByAdapter: [Int: Int] = [:]
     private var lastToken = 0
     /// The clients that receive OPENING_REPORT.
     var openingWatchers: [ObjectIdentifier: Session] = [:]

@@ -71,10 +71,15 @@ private final class FewKeys: CredentialProvider {
     }
 
     /// The reader advertises; strong enough for the range of proximity, or too weak.
-    func advertise(_ rssi: Int8 = -35, times: Int = 6, _ data: [UInt8] = [3, 3, 0xF0, 0xFF]) {
+    func advertise(
+        _ rssi: Int8 = -35,
+        times: Int = 6,
+        _ data: [UInt8] = [3, 3, 0xF0, 0xFF],
+        from address: DeviceAddress = Self.address
+    ) {
         for _ in 0..<times {
             clock.advance(100)
-            scanner.receive(data, from: Self.address, rssi)
+            scanner.receive(data, from: address, rssi)
         }
     }
 
@@ -392,6 +397,25 @@ private final class FewKeys: CredentialProvider {
         #expect(await client.next("OPENING")?["state"] == .string("connecting"))
         #expect(await client.next("OPENING_RESULT")?["status"] == .string("success"))
         #expect(stage.connector.connections == 1)
+    }
+
+    @Test("a reader that comes into range while its adapter opens another one is opened afterwards")
+    func automaticInTurn() async throws {
+        #expect(await client.ask(#"{"cmd":"SET_AUTO_OPEN","mode":"on"}"#, "AUTO_OPEN") != nil)
+        let other = DeviceAddress(bits: 0xC000_0000_0002, isRandom: true)
+        stage.connector.holds = true
+        stage.advertise(-30, times: 12)
+        // The opening of the first reader has begun, but may not have reached its adapter yet.
+        stage.advertise(-30, times: 12, from: other)
+        await stage.connector.wait(connections: 1)
+        stage.advertise(-30, times: 3, from: other)
+        stage.connector.release()
+        let first = try #require(await client.next("OPENING_RESULT"))
+        #expect((first["reader"], first["status"]) == (.string(OpeningStage.id), .string("success")))
+        stage.advertise(-30, times: 3, from: other)
+        let second = try #require(await client.next("OPENING_RESULT"))
+        #expect((second["reader"], second["status"]) == (.string("pkoc-C0:00:00:00:00:02"), .string("success")))
+        #expect(stage.connector.addresses == [OpeningStage.address, other])
     }
 
     @Test("a reader that is silent while it is connected is opened once in a visit")
