@@ -33,6 +33,7 @@ package final class OSDPControlPanel {
         case otherKey = "it has another key"
         case keyRefused = "it refuses the key of the secure channel"
         case commandRefused = "it refuses a command"
+        case needsSecurity = "it is not read in clear: it requires the secure channel"
         case malformed = "its answer breaks the protocol"
         case noCrypto = "libcrypto failed"
     }
@@ -277,7 +278,11 @@ package final class OSDPControlPanel {
     private func fault(of frame: OSDPFrame, _ data: [UInt8], _ phase: Phase) -> Fault? {
         let wanted: (code: UInt8, count: Int)
         switch phase {
-        case .away, .online: return nil
+        case .away: return nil
+        case .online:
+            // A reader that has begun anew refuses each poll until the connection begins anew as well.
+            guard frame.code == OSDPReply.refused else { return nil }
+            return data == [OSDPRefusal.needsSecurity.rawValue] ? .needsSecurity : .commandRefused
         case .identifying: wanted = (OSDPReply.identification, 12)
         case .capable: wanted = (OSDPReply.capabilities, data.count / 3 * 3)
         case .challenging: wanted = (OSDPReply.clientCryptogram, 32)
@@ -296,7 +301,7 @@ package final class OSDPControlPanel {
         case .capable:
             let settings = peers[index].settings
             if settings.security == .off || settings.security == .optional && settings.key == nil {
-                comesOnline(index, .clear, at: now)
+                comesOnline(index)
             } else {
                 peers[index].phase = .challenging
             }
@@ -312,20 +317,26 @@ package final class OSDPControlPanel {
             guard let session = peers[index].session, ConstantTime.equal(session.initialMAC, data) else {
                 return fail(index, .otherKey, at: now)
             }
-            comesOnline(index, .secure, at: now)
+            comesOnline(index)
+            tell(index, .secure)
         case .online: polled(index, frame.code, data, at: now)
         }
     }
 
-    private func comesOnline(_ index: Int, _ link: Link, at now: Int64) {
+    private func comesOnline(_ index: Int) {
         peers[index].phase = .online
-        peers[index].link = link
-        peers[index].fault = nil
-        effects.append(.link(member: index, link, fault: nil))
         peers[index].isFresh = true
     }
 
+    private func tell(_ index: Int, _ link: Link) {
+        peers[index].link = link
+        peers[index].fault = nil
+        effects.append(.link(member: index, link, fault: nil))
+    }
+
     private func polled(_ index: Int, _ code: UInt8, _ data: [UInt8], at now: Int64) {
+        // Only the answer to a poll shows that a reader is read in clear.
+        if peers[index].link == .silent { tell(index, .clear) }
         let since = peers[index].polled
         let isRepeated = peers[index].isFresh && code == OSDPReply.raw && data == peers[index].lastCard
         peers[index].polled = now
@@ -359,7 +370,7 @@ package final class OSDPControlPanel {
         if fault == .keyRefused, peers[index].settings.security == .optional {
             peers[index].sequence = peers[index].sequence % 3 + 1
             peers[index].next = now
-            return comesOnline(index, .clear, at: now)
+            return comesOnline(index)
         }
         peers[index].phase = .away
         peers[index].next = now + min(30_000, 500 << min(Int64(peers[index].failures), 6))

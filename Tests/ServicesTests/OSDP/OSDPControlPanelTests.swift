@@ -299,6 +299,36 @@ struct OSDPControlPanelTests {
         #expect(keyless.links.map(\.link) == [.clear])
     }
 
+    @Test("a reader in clear that has heard nothing for a while, and refuses polls, is read again")
+    func forgetfulReader() {
+        let wall = Wall(1, readerSecurity: .off, security: .off, key: nil)
+        wall.run(until: 2000)
+        // For a reader the connection has ended: it waits for the sequence number 0.
+        wall.now += 9000
+        wall.run(until: wall.now + 2000)
+        #expect(wall.links.map(\.link) == [.clear, .silent, .clear])
+        #expect(wall.links.map(\.fault) == [nil, .commandRefused, nil])
+        wall.present(1, at: 0)
+        wall.run(until: wall.now + 2000)
+        #expect(wall.reads.map(\.bytes) == [[0, 0, 0, 1]])
+    }
+
+    @Test(
+        "a reader that requires the secure channel is not said to be read in clear",
+        arguments: [OSDPPeripheral.Security.off, .optional]
+    )
+    func strictReader(_ security: OSDPPeripheral.Security) {
+        let wall = Wall(1, security: security, key: security == .off ? nil : Wall.key)
+        if security == .optional {
+            // It refuses CHLNG, since it has no key.
+            wall.readers[0] = OSDPPeripheral(OSDPPeripheral.Settings())
+        }
+        wall.run(until: 20_000)
+        #expect(wall.links.map(\.link) == [.silent])
+        #expect(wall.links.first?.fault == .needsSecurity)
+        #expect(wall.panel.givesWay(at: wall.now))
+    }
+
     @Test("an answer of another reader, an old answer and a forged one are no cards")
     func strangers() throws {
         let wall = Wall(1)
