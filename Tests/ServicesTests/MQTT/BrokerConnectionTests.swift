@@ -183,6 +183,16 @@ struct BrokerConnectionTests {
         }
     }
 
+    @Test("a broker that refuses the connection is heard once, and the connection ends", arguments: [1, 1000])
+    func refused(times: Int) throws {
+        let broker = try ScriptedBroker()
+        _ = broker.connect()
+        broker.say(repeatElement([0x20, 3, 0, 0x87, 0], count: times).joined())
+        let (events, ending) = broker.connection.step(at: 0)
+        #expect(events == [.refused(BrokerPacket.Reason(0x87))])
+        #expect(ending == .closed && broker.connection.descriptor < 0)
+    }
+
     @Test("MQTT 3.1.1 has no DISCONNECT of the broker and no properties")
     func three() throws {
         let broker = try ScriptedBroker(answer: "20020000") { $0.version = .three }

@@ -237,7 +237,11 @@ package final class BrokerConnection {
             limits = found
             state = .ready(stream)
             events.append(.accepted(found))
-        case (.refused(let reason), .loggingIn): events.append(.refused(reason))
+        case (.refused(let reason), .loggingIn):
+            events.append(.refused(reason))
+            // What follows is not read, because a broker may say it without end.
+            state = .ended
+            return .closed
         case (.acknowledged(let id, let reason), .ready):
             guard unacknowledged.remove(Int32(id)) != nil else {
                 throw Malformed("it acknowledges a message that was not sent")
