@@ -58,6 +58,10 @@ package final class EventOutbox {
     private var turns = EventStream.allCases
     /// Streams of which the broker has refused an event: one at a time is tried.
     private var probing: Set<EventStream> = []
+    /// Whether the last `pump` has left events that could be sent.
+    private var isInterrupted = false
+    /// How many events one `pump` sends or drops.
+    private static let mostEvents = 100
     private var slots: [Document: Slot] = [:]
     private var discovery: Discovery.Timer
 
@@ -198,7 +202,7 @@ package final class EventOutbox {
         case .event(let event):
             let (stream, sequence) = (event.stream, event.sequence)
             if reason.code == 0x95 {
-                queue.refused(event)
+                drop(event, at: now)
             } else if isRefused {
                 note("the broker refuses events of \(stream.word): \(words)")
                 heldUntil[stream] = now + 1000
@@ -219,6 +223,11 @@ package final class EventOutbox {
             slots[document]?.heldUntil = now + 60_000
         case .discovery: if isRefused { note("the broker refuses the discovery of Home Assistant: \(words)") }
         }
+    }
+
+    private func drop(_ event: EventStore.Entry, at now: Int64) {
+        queue.refused(event)
+        if flushDue == .max { flushDue = now + 1000 }
     }
 
     private func note(_ fault: String) {
@@ -245,7 +254,7 @@ package final class EventOutbox {
         if wasDurable != queue.isDurable { slots[.state]?.isDirty = true }
     }
 
-    /// Publishes what is due.
+    /// Publishes what is due. Of a long queue of events too large for the broker it drops a part: `deadline` is then now.
     package func pump(at now: Int64, _ publish: Publish) {
         if let due = stateDue, due <= now {
             stateDue = nil
@@ -264,9 +273,16 @@ package final class EventOutbox {
         }
         if let due = discovery.due, due <= now, sent.count < window { sendDiscovery(now, publish) }
         // The streams take turns, so that none waits for all events of another.
+        isInterrupted = false
+        var count = 0
         while sent.count < window, let stream = turns.first(where: { send($0, now, publish) }) {
             turns.removeAll { $0 == stream }
             turns.append(stream)
+            count += 1
+            if count == Self.mostEvents {
+                isInterrupted = true
+                return
+            }
         }
     }
 
@@ -284,7 +300,7 @@ package final class EventOutbox {
         case .sent(let id):
             sent[id] = .event(entry)
             queue.sent(stream, upTo: entry.sequence)
-        case .tooLarge: queue.refused(entry)
+        case .tooLarge: drop(entry, at: now)
         case .failed: return false
         }
         cursors[stream] = entry.sequence
@@ -295,6 +311,7 @@ package final class EventOutbox {
     package func deadline(at now: Int64) -> Int64 {
         var deadline = min(queue.hasDone ? flushDue : .max, queue.logDue)
         guard window > 0 else { return deadline }
+        if isInterrupted, sent.count < window { return now }
         // While the window is full, nothing is sent before an answer.
         if sent.count < window {
             for (document, slot) in slots where !slot.isSending {

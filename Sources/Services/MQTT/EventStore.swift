@@ -251,14 +251,15 @@ package final class EventStore {
         if done.count >= 100 { flush() }
     }
 
-    /// An event that the broker can never take is dropped. The next event says so, and tells its gaps.
+    /// An event that the broker can never take is dropped. The next event says so, and tells its gaps. The file forgets
+    /// it with the next commit.
     package func refused(_ event: Entry) {
         let (stream, sequence) = (event.stream, event.sequence)
-        acknowledged(stream, sequence)
         lost(stream, "the broker accepts no message as large as event \(sequence)")
         for gap in [Gap](of: event.payload) { add(gap, to: stream) }
         add(Gap(reason: .tooLarge, from: sequence, to: sequence, missed: 1), to: stream)
-        flush()
+        // It may commit, and then the file has what the next event tells.
+        acknowledged(stream, sequence)
     }
 
     package var hasDone: Bool { !done.isEmpty }

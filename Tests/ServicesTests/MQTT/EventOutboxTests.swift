@@ -264,6 +264,29 @@ struct OutboxTests {
         #expect(Set(gaps) == ["daemonAway", "tooLarge"])
     }
 
+    @Test("many events that are too large for the broker are dropped in parts, with few commits")
+    func manyTooLarge() throws {
+        let outbox = try outbox(limit: 1000)
+        outbox.process(Self.taps(1...250), at: 0)
+        outbox.begin(session: "a", limits: BrokerLimits(), at: 0)
+        broker.result = .tooLarge
+        var waiting: [Int] = []
+        repeat {
+            outbox.pump(at: 0, broker.publish)
+            waiting.append(outbox.queue.waiting)
+        } while outbox.deadline(at: 0) <= 0
+        #expect(waiting == [150, 50, 0])
+        // The file forgets the last ones within a second, and not each by itself.
+        #expect(outbox.queue.hasDone && outbox.deadline(at: 0) <= 1000)
+        outbox.tidy(at: 1000)
+        #expect(!outbox.queue.hasDone)
+        broker.result = nil
+        outbox.process(Self.taps(251...251), at: 1000)
+        outbox.pump(at: 1000, broker.publish)
+        let gaps = broker.messages.last?.content["gap"]?.array ?? []
+        #expect(gaps.compactMap { $0["missed"]?.int }.reduce(0, +) == 250)
+    }
+
     @Test("events that badged-mqtt was too slow for are told in the log, in --status and in a gap")
     func tooSlow() throws {
         let outbox = try outbox()

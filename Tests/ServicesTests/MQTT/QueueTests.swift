@@ -104,6 +104,7 @@ struct QueueTests {
             let queue = try folder.queue()
             queue.add(2)
             queue.refused(try #require(queue.events(.credential, after: 0, count: 1).first))
+            queue.flush()
         }
         let queue = try folder.queue()
         queue.add(1)
