@@ -126,8 +126,8 @@ import Vault
             }
         }
         service.ready(status: "connecting")
-        let publisher = Publisher(configuration, mailbox, outbox, service: service, status: status) { fault in
-            Task { @Loop in watch.reloaded(fault) }
+        let publisher = Publisher(configuration, mailbox, outbox, service: service, status: status) { new, fault in
+            Task { @Loop in watch.reloaded(new, fault) }
         }
         switch publisher.run() {
         case .stopped: _exit(0)

@@ -7,7 +7,8 @@ import Text
 
 /// Watches badged as a client of its socket, and posts what it reports. It sends only GET_, START_ and STOP_ commands.
 @Loop final class DaemonWatch {
-    private var configuration: MQTTConfiguration
+    /// The settings in force.
+    private(set) var configuration: MQTTConfiguration
     private var content: EventContent
     private let mailbox: EventMailbox
 
@@ -22,8 +23,8 @@ import Text
     private var daemon = DaemonState()
     /// The connection ends because of new settings.
     private var isReloading = false
-    /// New settings that have not connected.
-    private var pending: (MQTTConfiguration, EventContent)?
+    /// New settings that have not connected, the newest last. Earlier ones may have connected just now.
+    private var pending: [(configuration: MQTTConfiguration, content: EventContent)] = []
     /// Why the last reload was refused.
     private var refusedReload: String?
     /// The end of the last connection that was watched, in milliseconds since 1970; nil: there was none.
@@ -117,16 +118,22 @@ import Text
 
     /// New settings, which are in force as soon as they have connected to the broker.
     func prepareReload(_ new: MQTTConfiguration, _ content: EventContent) {
-        pending = (new, content)
+        pending.append((new, content))
         refusedReload = nil
         postHealth()
     }
 
-    /// The new settings have connected, or there is a fault.
-    func reloaded(_ fault: String?) {
-        if let fault { return refuseReload(fault) }
-        guard let (new, content) = pending else { return }
-        pending = nil
+    /// These new settings have connected, or there is a fault.
+    func reloaded(_ new: MQTTConfiguration, _ fault: String?) {
+        guard let index = pending.lastIndex(where: { $0.configuration == new }) else { return }
+        // Those before are not tried any more.
+        pending.removeFirst(index)
+        if let fault {
+            // With newer settings this fault says nothing about those that are tried.
+            if pending.count == 1 { refuseReload(fault) }
+            return
+        }
+        let content = pending.removeFirst().content
         Log.notice("the new settings are in force")
         reload(new, content)
     }

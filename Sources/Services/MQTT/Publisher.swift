@@ -16,7 +16,7 @@ package final class Publisher {
     }
 
     /// Called when new settings are in force, or with the reason why they do not connect.
-    package typealias Reloaded = @Sendable (_ fault: String?) -> Void
+    package typealias Reloaded = @Sendable (_ new: MQTTConfiguration, _ fault: String?) -> Void
 
     private let mailbox: EventMailbox
     private let outbox: EventOutbox
@@ -44,7 +44,7 @@ package final class Publisher {
         _ outbox: EventOutbox,
         service: ServiceNotification?,
         status: StatusFile? = nil,
-        reloaded: @escaping Reloaded = { _ in }
+        reloaded: @escaping Reloaded = { _, _ in }
     ) {
         self.mailbox = mailbox
         self.outbox = outbox
@@ -224,7 +224,8 @@ package final class Publisher {
     private func lost(_ place: Int, _ ending: BrokerEnding) {
         guard place == 0 else {
             if routes[place].failed(ending, at: Self.now, "the new settings do not connect") {
-                reloaded("the new settings do not connect, and the old ones stay: \(ending.text)")
+                let fault = "the new settings do not connect, and the old ones stay: \(ending.text)"
+                reloaded(routes[place].configuration, fault)
             }
             return
         }
@@ -250,15 +251,19 @@ package final class Publisher {
     /// The new settings are in force from now on.
     private func replaceRoute() {
         let old = routes.removeFirst()
-        // A broker with two connections of one name has ended the old one, and has sent its will.
+        var isTold = false
         if let connection = old.ready, farewell("restarting", of: old, over: connection) {
             close(connection)
-        } else if let connection = route.ready, !old.session.isEmpty {
+            isTold = true
+        }
+        // The new connection has numbers of its own: its answers acknowledge nothing that went over the old one.
+        outbox.end()
+        // A broker with two connections of one name has ended the old one, and has sent its will.
+        if !isTold, let connection = route.ready, !old.session.isEmpty {
             farewell("restarting", of: old, over: connection)
         }
-        outbox.end()
         outbox.reload(route.configuration)
-        reloaded(nil)
+        reloaded(route.configuration, nil)
     }
 
     // MARK: Status and end

@@ -129,6 +129,34 @@ struct ContentTests {
         )
     }
 
+    @Test("what becomes of new settings says nothing about those that are tried after them")
+    @Loop func reloads() throws {
+        let mailbox = try EventMailbox()
+        var settings = [MQTTConfiguration(), MQTTConfiguration(), MQTTConfiguration()]
+        for index in settings.indices { settings[index].healthInterval = 10 + index }
+        let watch = DaemonWatch(settings[0], Self.content(.no), mailbox)
+        func fault() -> String? {
+            var checks: [JSON] = []
+            for case .document(.health, let members, _) in mailbox.take() {
+                checks = JSON.object(members)["checks"]?.array ?? []
+            }
+            return checks.first { $0["name"]?.string == "mqtt configuration" }?["cause"]?.string
+        }
+        watch.prepareReload(settings[1], Self.content(.no))
+        watch.prepareReload(settings[2], Self.content(.no))
+        watch.reloaded(settings[1], "first")
+        #expect(fault() == nil)
+        #expect(watch.configuration == settings[0])
+        watch.reloaded(settings[1], nil)
+        #expect(watch.configuration == settings[1])
+        watch.reloaded(settings[2], "second")
+        #expect(fault() == "second")
+        #expect(watch.configuration == settings[1])
+        watch.reloaded(settings[2], nil)
+        #expect(fault() == nil)
+        #expect(watch.configuration == settings[2])
+    }
+
     @Test("a gap begins with the end of the last connection that was watched")
     @Loop func gap() async throws {
         /// When the second connection began.
