@@ -268,7 +268,7 @@ package final class AntelopeNodeDouble: Sendable {
             return refusal(500, 3_040_007, "invalid_ref_block_exception", "the reference block does not match")
         }
         guard !state.executed.contains(id) else {
-            return refusal(500, 3_040_008, "tx_duplicate", "duplicate transaction")
+            return refusal(409, 3_040_008, "tx_duplicate", "duplicate transaction \(Hex.encode(id))")
         }
         var keys: Set<KeyText> = []
         for text in signatures {

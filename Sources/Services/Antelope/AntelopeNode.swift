@@ -33,7 +33,8 @@ package enum NodeFailure: Error, Sendable, Equatable {
 /// What happened to a transaction that was pushed.
 package enum PushOutcome: Sendable, Equatable {
     case executed
-    /// The node refused the transaction, or it has failed. It has no effect.
+    /// The node refused the transaction, or it has failed. It has no effect, unless an earlier push of it
+    /// (`isDuplicate`, `isExpired`) had one.
     case refused(NodeRefusal)
     /// Nothing was sent.
     case notSent(Phrase)

@@ -177,6 +177,8 @@ package struct NodeRefusal: Sendable, Equatable {
 
     /// The code of expired_tx_exception.
     private static let expired = 3_040_005
+    /// The code of tx_duplicate, with HTTP status 409.
+    private static let duplicate = 3_040_008
     /// The code of eosio_assert_message_exception.
     private static let assertion = 3_050_003
 
@@ -197,6 +199,8 @@ package struct NodeRefusal: Sendable, Equatable {
     }
 
     package var isExpired: Bool { code == Self.expired }
+    /// Whether the node had the transaction before, so that it may have an effect.
+    package var isDuplicate: Bool { code == Self.duplicate }
     package var isOverdrawn: Bool { code == Self.assertion && text.includes("overdrawn balance") }
 }
 

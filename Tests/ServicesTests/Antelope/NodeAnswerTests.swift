@@ -106,5 +106,9 @@ struct NodeAnswerTests {
         )
         #expect(expired.isExpired && !expired.isOverdrawn)
         #expect(expired.text == "Expired Transaction")
+        let duplicate = try refusal(
+            #"{"code":409,"message":"Conflict","error":{"code":3040008,"name":"tx_duplicate","what":"Duplicate transaction","details":[{"message":"duplicate transaction b3c6"}]}}"#
+        )
+        #expect(duplicate.isDuplicate && !duplicate.isExpired && !expired.isDuplicate)
     }
 }

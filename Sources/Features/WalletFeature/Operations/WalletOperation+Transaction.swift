@@ -29,7 +29,7 @@ extension WalletOperation {
             if refusal.isOverdrawn {
                 throw Failure(operation: .balanceTooSmall, "The node reports: \(refusal.text.quoted())")
             }
-            if refusal.isExpired {
+            if refusal.isExpired || refusal.isDuplicate {
                 throw Failure(operation: .outcomeUnknown, "The node reports: \(refusal.text.quoted())")
             }
             throw Failure(operation: .failed, "The node refuses the transaction: \(refusal.text.quoted())")

@@ -99,6 +99,19 @@ import WalletFeature
         #expect(bench.node.state.executed.isEmpty)
     }
 
+    @Test("a transaction that the node had before is reported as unknown, with its txId")
+    func duplicate() async throws {
+        let user = try await bench.user()
+        let first = try await user.run(OperationBench.transfer())
+        #expect(first.resultCode == 1, "\(first)")
+        // The node has the same newest block, so the transaction is the same.
+        try await bench.insertIfAway()
+        let second = try await user.run(OperationBench.transfer())
+        #expect(second.resultCode == 10005, "\(second)")
+        #expect(second["txId"] == first["txId"] && second["txId"] != nil)
+        #expect(bench.node.state.executed.count == 1)
+    }
+
     @Test(
         "a callback that fails: a pushed transaction stays done, a signature is not delivered",
         arguments: CallbackDouble.Fault.allCases
