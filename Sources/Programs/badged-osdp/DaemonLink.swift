@@ -48,6 +48,9 @@ import Text
 
         /// The reader in the wall whose card this is; nil: it is another report.
         var reader: String? { command == "REPORT_TAP" ? members.first?.value.string : nil }
+
+        /// Whether it has a sound.
+        var beeps: Bool { members.contains { $0.key == "beep" } }
     }
 
     private static let longestQueue = 256
@@ -231,17 +234,18 @@ import Text
 
     private func post(_ command: String, _ members: [JSON.Member]) {
         guard connection != nil else { return }
+        let report = Report(command: command, members: members)
         if command == "REPORT_PANEL" {
-            // Only the newest state counts, but every sound is told.
+            // Only the newest state and the newest sound count: one panel leaves room for all others.
             queue.removeAll { waiting in
                 waiting.command == command && waiting.members.first == members.first
-                    && !waiting.members.contains { $0.key == "beep" }
+                    && (report.beeps || !waiting.beeps)
             }
         }
         guard queue.count < Self.longestQueue else {
             return LineLog.write(.warning, "lost \(command)", "badged does not answer: \(command) is lost")
         }
-        queue.append(Report(command: command, members: members))
+        queue.append(report)
         guard !isSending else { return }
         isSending = true
         Task { @Loop in await send() }

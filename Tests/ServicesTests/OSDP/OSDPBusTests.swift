@@ -192,6 +192,33 @@ struct OSDPBusTests {
         #expect(option(TCP_USER_TIMEOUT) == 25_000)
     }
 
+    @Test("many sounds of a panel leave room for the card of another reader, and the newest is told")
+    func sounds() async throws {
+        let (isConnected, told) = (OneShot<Bool>(), OneShot<[JSON]>())
+        let peer = try ScriptedPeer { peer in
+            let reported = #"{"msg":"REPORTED"}"#
+            isConnected.fill(peer.answer("REPORT_PANEL", reported) != nil)
+            var commands: [JSON] = []
+            while commands.last?["cmd"]?.string != "REPORT_TAP", let command = peer.command() {
+                commands.append(command)
+                peer.send(reported, answering: command)
+            }
+            told.fill(commands)
+        }
+        let link = DaemonLink(socket: peer.path)
+        let name = JSON.Member("panel", .string("front"))
+        link.report("front", [name])
+        let watching = Task { @Loop in await link.watch(tapped: { _ in }, watches: { _ in }) }
+        #expect(await isConnected.value(whenCancelled: false))
+        // Nothing is sent before the next wait.
+        for sound in 1...300 { link.report("front", [name, .init("beep", .number(String(sound)))]) }
+        link.reportTap("osdp hall", 32, [0, 0, 0, 1], "unspecified", since: 0)
+        let commands = await told.value(whenCancelled: [])
+        watching.cancel()
+        #expect(commands.map { $0["cmd"]?.string } == ["REPORT_PANEL", "REPORT_TAP"])
+        #expect(commands.first?["beep"]?.int == 300)
+    }
+
     @Test("a panel that asks again and again within the turn-around gets an answer")
     func frequent() async throws {
         let panel = try SerialPanel()
