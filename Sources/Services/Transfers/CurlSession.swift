@@ -61,7 +61,8 @@ final class CurlSession {
         if isTooLarge { throw .tooLarge }
         switch outcome.end {
         case CCURL_DONE: break
-        case CCURL_REFUSED where method == .connect: return HTTPResponse(status: 100)
+        // Only `maySend` proves that there was a handshake: libcurl is refused also when TLS cannot be prepared.
+        case CCURL_REFUSED where method == .connect && attempts > 0: return HTTPResponse(status: 100)
         case CCURL_CANCELLED: throw .cancelled
         case CCURL_TIMEOUT: throw .timeout
         // libcurl tries again when a connection that was used before breaks. The server may have acted on the request. A
