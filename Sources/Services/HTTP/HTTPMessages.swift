@@ -58,7 +58,7 @@ package struct HTTPResponse: Sendable, Equatable {
     package let status: Int
     /// Of the last answer; names in lower case.
     package let headers: [(name: String, value: String)]
-    package let body: [UInt8]
+    package private(set) var body: [UInt8]
     /// The document instead of the body, if the request asked for it and there is one.
     package var document: Result<XMLElement, Malformed>?
 
@@ -66,6 +66,12 @@ package struct HTTPResponse: Sendable, Equatable {
         self.status = status
         self.headers = headers
         self.body = body
+    }
+
+    /// Takes the body of an answer with a secret. In this answer it is wiped.
+    package mutating func takeSecret() -> Secret {
+        defer { body.wipe() }
+        return Secret(body)
     }
 
     /// The value of a header; nil when the header is missing or repeated.

@@ -71,8 +71,8 @@ extension MPinConnection {
     ) async throws(Failure) -> TimePermit? {
         guard settings.usesPermits else { return nil }
         let address = try settings.address("timePermitsURL", "/\(id.text)")
-        let response = try await get(address) { $0 == 410 ? .revoked : nil }
-        let first = try ServerReply.permit(response.body, today: Glibc.time(nil) / 86_400)
+        var response = try await get(address) { $0 == 410 ? .revoked : nil }
+        let first = try ServerReply.permit(response.takeSecret(), today: Glibc.time(nil) / 86_400)
         switch cached {
         case .share(let day, let share) where day == first.day:
             if let second = share.take(), let permit = try? TimePermit(first, second) { return permit }
@@ -116,9 +116,9 @@ extension MPinConnection {
     /// Asks the storage of the service for a second share; nil if it has none, or fails.
     private func storedPermit(_ first: borrowing ServerReply.Permit, _ settings: ClientSettings) async -> Secret? {
         guard let address = try? settings.storedPermit(first.day, first.storageID),
-            let response = try? await run(.get, address, nil, isApart: true), response.status == 200
+            var response = try? await run(.get, address, nil, isApart: true), response.status == 200
         else { return nil }
-        return try? ServerReply.storedPermit(response.body)
+        return try? ServerReply.storedPermit(response.takeSecret())
     }
 
     /// Asks the trust authority for a second share.
@@ -128,7 +128,8 @@ extension MPinConnection {
     ) async throws(Failure) -> Secret {
         let id = "hash_mpin_id=\(first.storageID)&app_id=\(try settings.appID())"
         let address = try settings.authority("timePermit?\(id)&mobile=1&signature=\(first.signature)")
-        return try ServerReply.secondPermit(try await get(address, isApart: true) { $0 == 410 ? .revoked : nil }.body)
+        var response = try await get(address, isApart: true) { $0 == 410 ? .revoked : nil }
+        return try ServerReply.secondPermit(response.takeSecret())
     }
 
     private func passOne(

@@ -120,8 +120,8 @@ extension MPinConnection {
     ) async throws(Failure) -> KeyedShare {
         let query = "regOTT=\(registration.regOTT)&publicKey=\(Hex.encode(keys.publicKey))"
         let address = try settings.address("signatureURL", "/\(registration.id.text)?\(query)")
-        let response = try await get(address) { [400, 401, 404].contains($0) ? .identityNotVerified : nil }
-        return try ServerReply.keyedShare(response.body, of: registration.id, keys)
+        var response = try await get(address) { [400, 401, 404].contains($0) ? .identityNotVerified : nil }
+        return try ServerReply.keyedShare(response.takeSecret(), of: registration.id, keys)
     }
 
     /// Fetches the first share of the client secret with which documents are signed. `token` permits one registration.
@@ -136,10 +136,10 @@ extension MPinConnection {
             object.member("deviceName", deviceName)
             object.member("dvsRegisterToken", token)
         }
-        let response = try await send(.post, try settings.address("dvsRegURL"), body) { status in
+        var response = try await send(.post, try settings.address("dvsRegURL"), body) { status in
             status == 400 || status == 401 || status == 403 ? .identityNotAuthorized : nil
         }
-        return try ServerReply.keyedShare(response.body, of: nil, keys)
+        return try ServerReply.keyedShare(response.takeSecret(), of: nil, keys)
     }
 
     /// Fetches the second share.
@@ -147,10 +147,10 @@ extension MPinConnection {
         _ first: KeyedShare,
         _ settings: ClientSettings
     ) async throws(Failure) -> SecretBox {
-        let response = try await get(try settings.backend.address(first.address), isApart: true) { status in
+        var response = try await get(try settings.backend.address(first.address), isApart: true) { status in
             status == 408 ? .requestExpired : nil
         }
-        return try ServerReply.secondKeyedShare(response.body)
+        return try ServerReply.secondKeyedShare(response.takeSecret())
     }
 
     // MARK: Proofs

@@ -78,8 +78,8 @@ extension MPinConnection {
             "signatureURL",
             "/\(registration.id.text)?regOTT=\(registration.regOTT)\(token)"
         )
-        let response = try await get(address) { $0 == 400 || $0 == 401 ? .identityNotVerified : nil }
-        return try ServerReply.firstShare(response.body)
+        var response = try await get(address) { $0 == 400 || $0 == 401 ? .identityNotVerified : nil }
+        return try ServerReply.firstShare(response.takeSecret())
     }
 
     /// Fetches the second share of the client secret.
@@ -88,7 +88,7 @@ extension MPinConnection {
         _ settings: ClientSettings
     ) async throws(Failure) -> SecretBox {
         let address = try settings.authority("clientSecret?\(first.parameters)")
-        let response = try await get(address, isApart: true) { $0 == 408 ? .requestExpired : nil }
-        return try ServerReply.secondShare(response.body)
+        var response = try await get(address, isApart: true) { $0 == 408 ? .requestExpired : nil }
+        return try ServerReply.secondShare(response.takeSecret())
     }
 }

@@ -7,15 +7,20 @@ package struct ServerAnswer: ~Copyable {
     private let members: [JSONMember]
 
     /// - Throws: `.responseParseError` for anything but an object.
-    package init(_ body: [UInt8]) throws(Failure) {
-        let secret = Secret(body)
-        let found = secret.withBytes { try? JSONScanner.members(of: $0) }
-        guard let found, body.first(where: { $0 > 0x20 }) == UInt8(ascii: "{") else {
+    package init(_ body: consuming Secret) throws(Failure) {
+        let found: [JSONMember]? = body.withBytes { text in
+            guard text.first(where: { $0 > 0x20 }) == UInt8(ascii: "{") else { return nil }
+            return try? JSONScanner.members(of: text)
+        }
+        guard let found else {
             throw Failure(.responseParseError, "the answer of the server is not a JSON object")
         }
         members = found
-        self.body = secret
+        self.body = body
     }
+
+    /// For answers without secrets: the source is not wiped.
+    package init(_ body: [UInt8]) throws(Failure) { try self.init(Secret(body)) }
 
     private borrowing func find(_ name: StaticString) -> JSONMember? {
         body.withBytes { text in

@@ -89,19 +89,19 @@ package enum ServerReply {
         return id
     }
 
-    package static func firstShare(_ body: [UInt8]) throws(Failure) -> FirstShare {
+    package static func firstShare(_ body: consuming Secret) throws(Failure) -> FirstShare {
         let answer = try ServerAnswer(body)
         let share = try answer.secret("clientSecretShare", count: pointCount)
         return FirstShare(share: SecretBox(share), parameters: try answer.string("params", limit: 8192))
     }
 
-    package static func secondShare(_ body: [UInt8]) throws(Failure) -> SecretBox {
+    package static func secondShare(_ body: consuming Secret) throws(Failure) -> SecretBox {
         SecretBox(try ServerAnswer(body).secret("clientSecret", count: pointCount))
     }
 
     /// Reads the first share of an identity with a public key. `id` is nil if the answer contains the identity.
     package static func keyedShare(
-        _ body: [UInt8],
+        _ body: consuming Secret,
         of id: MPinID?,
         _ keys: IdentityKeys
     ) throws(Failure) -> KeyedShare {
@@ -120,7 +120,7 @@ package enum ServerReply {
         return KeyedShare(identity: identity, share: share, keys: keys, address: address)
     }
 
-    package static func secondKeyedShare(_ body: [UInt8]) throws(Failure) -> SecretBox {
+    package static func secondKeyedShare(_ body: consuming Secret) throws(Failure) -> SecretBox {
         SecretBox(try ServerAnswer(body).secret("dvsClientSecret", count: pointCount))
     }
 
@@ -139,7 +139,7 @@ package enum ServerReply {
     private static let maximumDistance = 31
 
     /// Reads the first share. `today` is the number of days since 1970.
-    package static func permit(_ body: [UInt8], today: Int) throws(Failure) -> Permit {
+    package static func permit(_ body: consuming Secret, today: Int) throws(Failure) -> Permit {
         let answer = try ServerAnswer(body)
         // A permit of another day would count as a wrong PIN.
         guard let number = UInt32(exactly: try answer.int("date")), abs(Int(number) - today) <= maximumDistance else {
@@ -158,13 +158,12 @@ package enum ServerReply {
         return Permit(day: PermitDay(number), share: share, storageID: storageID, signature: signature)
     }
 
-    package static func secondPermit(_ body: [UInt8]) throws(Failure) -> Secret {
+    package static func secondPermit(_ body: consuming Secret) throws(Failure) -> Secret {
         try ServerAnswer(body).secret("timePermit", count: pointCount)
     }
 
     /// Reads a second share as the store of a service has it: hexadecimal digits alone.
-    package static func storedPermit(_ body: [UInt8]) throws(Failure) -> Secret {
-        let text = Secret(body)
+    package static func storedPermit(_ text: borrowing Secret) throws(Failure) -> Secret {
         let permit = text.withBytes { text in
             ServerAnswer.decode(UnsafeRawBufferPointer(rebasing: text.trimmed { $0 <= 0x20 }), count: pointCount)
         }

@@ -14,14 +14,16 @@ private let keys = try? IdentityKeys(try Scalar.random())
         require((1...256).contains(registration.regOTT.utf8.count), "a token without a limit")
         require((registration.expiration?.utf8.count ?? 0) <= 64, "a time without a limit")
     }
-    requirePoint(try? ServerReply.firstShare(body).share)
-    requirePoint(try? ServerReply.secondShare(body))
-    requirePoint(try? ServerReply.secondKeyedShare(body))
-    if let permit = try? ServerReply.permit(body, today: 20_779) { requirePoint(SecretBox(permit.share.clone())) }
-    if let permit = try? ServerReply.secondPermit(body) { requirePoint(SecretBox(permit)) }
-    if let permit = try? ServerReply.storedPermit(body) { requirePoint(SecretBox(permit)) }
+    requirePoint(try? ServerReply.firstShare(Secret(body)).share)
+    requirePoint(try? ServerReply.secondShare(Secret(body)))
+    requirePoint(try? ServerReply.secondKeyedShare(Secret(body)))
+    if let permit = try? ServerReply.permit(Secret(body), today: 20_779) {
+        requirePoint(SecretBox(permit.share.clone()))
+    }
+    if let permit = try? ServerReply.secondPermit(Secret(body)) { requirePoint(SecretBox(permit)) }
+    if let permit = try? ServerReply.storedPermit(Secret(body)) { requirePoint(SecretBox(permit)) }
     if let y = try? ServerReply.challenge(body) { _ = try? Scalar(y) }
-    if let keys, let share = try? ServerReply.keyedShare(body, of: nil, keys) {
+    if let keys, let share = try? ServerReply.keyedShare(Secret(body), of: nil, keys) {
         require(share.identity.publicKey == keys.publicKey, "another public key")
     }
     readLogins(body)

@@ -442,6 +442,17 @@ import Transfers
         #expect(ReportRoom.take(64 << 20, for: crowd) != nil, "one report of each user has room always")
     }
 
+    @Test("an answer whose secret was taken has no copy of it")
+    func takenSecret() {
+        let text = Array("00ff".utf8)
+        var response = HTTPResponse(status: 200, body: Array("00ff".utf8))
+        let place = response.body.withUnsafeBytes { Int(bitPattern: $0.baseAddress) }
+        let taken = bytes(response.takeSecret())
+        let (left, end) = response.body.withUnsafeBytes { (Array($0), Int(bitPattern: $0.baseAddress)) }
+        #expect(taken == text)
+        #expect(left == [0, 0, 0, 0] && end == place)
+    }
+
     @Test("reports that have no room now wait, and each arrives")
     func waiting() async throws {
         let body = [UInt8](repeating: 0x61, count: 2 << 20)
