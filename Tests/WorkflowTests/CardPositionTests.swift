@@ -14,18 +14,9 @@ import VirtualEID
 /// Tests badly placed cards, which lose contact repeatedly.
 @Suite("Card position", .timeLimit(.minutes(5)))
 struct CardPositionTests {
-    /// A clock that the test advances.
-    private final class ManualClock: Sendable {
-        private let time = Mutex(ContinuousClock.now)
-
-        var now: ContinuousClock.Instant { time.withLock { $0 } }
-
-        func advance(by duration: Duration) { time.withLock { $0 += duration } }
-    }
-
     @Test("the tenth loss makes the position bad, at any interval")
     func tenLosses() {
-        let clock = ManualClock()
+        let clock = StandingClock()
         var position = CardPosition { clock.now }
         for _ in 1...9 {
             position.lost()
@@ -37,7 +28,7 @@ struct CardPositionTests {
 
     @Test("a loss more than four seconds after the second loss makes the position bad")
     func fourSeconds() {
-        let clock = ManualClock()
+        let clock = StandingClock()
         var position = CardPosition { clock.now }
         position.lost()
         clock.advance(by: .seconds(60))

@@ -15,7 +15,6 @@ import ReadersVirtual
 import Server
 import ServerDoubles
 import Store
-import Synchronization
 import TestSupport
 import Testing
 import Text
@@ -27,7 +26,7 @@ import WalletFeature
     let server: TestServer
     let node: AntelopeNodeDouble
     let dapp: CallbackDouble
-    let clock = ShiftedClock()
+    let clock = StandingClock()
     private let folder: TemporaryFolder
 
     /// The account whose permission has the key of the cards.
@@ -70,12 +69,12 @@ import WalletFeature
         var trust = KeycardTrust()
         trust.authorities.insert(try VirtualKeycardDescription.authority().publicKey.compressed)
         let store = StateStore(folder: folder, "/state")
-        let (services, cards, now) = (antelope, trust, clock.now)
+        let (services, cards, time) = (antelope, trust, clock)
         server = try await TestServer(
             readers: board == nil ? 1 : 0,
             backends: board.map { [DriverBackend.nfc(devices: [$0.connection], heartbeat: .patient)] } ?? [],
             moreCards: [VirtualKeycardKind()],
-            moreFeatures: { [WalletFeature($0, store, trust: cards, antelope: services, now: now)] }
+            moreFeatures: { [WalletFeature($0, store, trust: cards, antelope: services, now: { time.now })] }
         )
         await server.ready([board.map { "pn532_uart:\($0.path)" } ?? "Simulator"])
     }
@@ -148,15 +147,6 @@ import WalletFeature
     static func authorize(_ more: String = "", account: String = account) -> String {
         #"{"cmd":"WALLET_AUTHORIZE","account":"\#(account)","userName":"bob"\#(more)}"#
     }
-}
-
-/// A clock that a test can turn forward.
-final class ShiftedClock: Sendable {
-    private let shift = Mutex(Duration.zero)
-
-    func turn(by duration: Duration) { shift.withLock { $0 += duration } }
-
-    var now: @Sendable () -> ContinuousClock.Instant { { [self] in .now + shift.withLock { $0 } } }
 }
 
 /// The client of an operation: answers each message by a table, and records the messages.

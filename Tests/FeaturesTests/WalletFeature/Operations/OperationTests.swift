@@ -447,7 +447,7 @@ import VirtualKeycard
         user.hook = (
             "ENTER_PIN",
             {
-                bench.clock.turn(by: .seconds(300))
+                bench.clock.advance(by: .seconds(300))
                 bench.node.change { $0.time += 300 }
             }
         )
@@ -470,7 +470,7 @@ import VirtualKeycard
         user.hook = (
             "ENTER_PIN",
             {
-                bench.clock.turn(by: .seconds(300))
+                bench.clock.advance(by: .seconds(300))
                 bench.node.change { $0.time += 300 }
                 user.answers["WALLET_REQUEST"] = nil
                 user.hook = (
