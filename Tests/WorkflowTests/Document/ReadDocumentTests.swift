@@ -153,6 +153,8 @@ let zoneLines =
             )
             let (script, clock) = (script, clock)
             clock.advance(ReadDocumentTests.time - clock.now)
+            // A slow machine would make the position of a card bad at its third loss.
+            let moment = StandingClock()
             backend = ScriptedReaders { _ throws(CardError) in
                 ScriptedConnection { command throws(CardError) in
                     try await script.run(command)
@@ -165,7 +167,9 @@ let zoneLines =
                 readers: 0,
                 backends: [backend],
                 permissions: permissions,
-                moreFeatures: { [DocumentFeature($0, anchors, time: { clock.now })] }
+                moreFeatures: {
+                    [DocumentFeature($0, anchors, time: { clock.now }, now: { moment.now })]
+                }
             )
             backend.add(ReaderDescription(name: "Desk"))
             await server.ready(["Desk"])
