@@ -430,7 +430,9 @@ import Text
         }
         let addresses = [server.address + "/crl", server.address + "/long"]
         let site = try Site("ds-revoked", at: addresses)
-        let fetch = try await site.start(MdocListFetch.ask(Network()))
+        var network = Network()
+        network.heartbeat = .patient
+        let fetch = try await site.start(MdocListFetch.ask(network))
         #expect(await site.summary().revocationLists == 1)
         let check = try #require(fetch.checks().first)
         #expect(check.cause?.contains("/long") == true && check.cause?.contains("is too long") == true, "\(check)")
@@ -448,7 +450,7 @@ import Text
         // Nobody vouches for this server.
         let secure = try WebServer(isSecure: true) { _ in WebServer.Answer(crl) }
         let stranger = try Site("ds-revoked", at: [secure.address + "/crl"])
-        let other = try await stranger.start(MdocListFetch.ask(Network()))
+        let other = try await stranger.start(MdocListFetch.ask(network))
         #expect(other.checks().first?.cause?.contains("cannot be trusted") == true, "\(other.checks())")
         #expect(await stranger.summary().revocationLists == 0)
         withExtendedLifetime((server, secure)) {}

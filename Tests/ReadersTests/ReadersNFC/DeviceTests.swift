@@ -81,7 +81,7 @@ struct NFCDeviceTests {
         let boards = try (0..<3).map { _ in try EmulatedPN532() }
         let readers = boards.map { "pn532_uart:\($0.path)" }
         let driver = NFCDriver(devices: [boards[0].connection, boards[1].connection])
-        let backend = DriverBackend(driver)
+        let backend = DriverBackend(driver, heartbeat: .patient)
         let events = Events(backend)
         for reader in readers[..<2] { try await events.wait(for: "added \(reader)") }
         boards[0].field.insert(PICC(application: PICC.echo))
@@ -115,7 +115,7 @@ struct NFCDeviceTests {
     @Test("several boards work at once, each with its card")
     func several() async throws {
         let boards = try (0..<3).map { _ in try EmulatedPN532() }
-        let backend = DriverBackend.nfc(devices: boards.map(\.connection))
+        let backend = DriverBackend.nfc(devices: boards.map(\.connection), heartbeat: .patient)
         let events = Events(backend)
         for board in boards { try await events.wait(for: "added pn532_uart:\(board.path)") }
         for (index, board) in boards.enumerated() {
@@ -159,7 +159,7 @@ struct NFCDeviceTests {
         var options = EmulatedPN532.Options()
         options.sendsFrames = false
         let board = try EmulatedPN532(options)
-        let backend = DriverBackend.nfc(devices: [board.connection])
+        let backend = DriverBackend.nfc(devices: [board.connection], heartbeat: .patient)
         var stream = backend.events.makeAsyncIterator()
         board.field.insert(PICC(application: PICC.echo))
         var extended: Bool?

@@ -142,7 +142,7 @@ struct NFCProgramTests {
     @Test("a second stream of events ends the first, and the devices are opened again")
     func secondStream() async throws {
         let board = try EmulatedPN532()
-        let backend = DriverBackend.nfc(devices: [board.connection])
+        let backend = DriverBackend.nfc(devices: [board.connection], heartbeat: .patient)
         let first = Events(backend)
         try await first.wait(for: "added pn532_uart:\(board.path)")
         let second = Events(backend)

@@ -22,7 +22,7 @@ struct NFCCardTests {
     )
     func comingAndGoing(technology: PICC.Technology) async throws {
         let board = try EmulatedPN532()
-        let backend = DriverBackend.nfc(devices: [board.connection])
+        let backend = DriverBackend.nfc(devices: [board.connection], heartbeat: .patient)
         var stream = backend.events.makeAsyncIterator()
         board.field.insert(PICC(technology, application: PICC.echo))
         var answerToReset: [UInt8]?
@@ -233,7 +233,7 @@ struct NFCCardTests {
     @Test("the presence of a card is checked every second, but not while the card may hold a secure channel")
     func presence() async throws {
         let boards = try (0..<3).map { _ in try EmulatedPN532() }
-        let backend = DriverBackend.nfc(devices: boards.map(\.connection))
+        let backend = DriverBackend.nfc(devices: boards.map(\.connection), heartbeat: .patient)
         let events = Events(backend)
         for board in boards { board.field.insert(PICC(application: PICC.echo)) }
         while events.insertions.count < boards.count { _ = try await events.next() }

@@ -41,7 +41,7 @@ struct NodeTests {
                 state.accounts[NodeTests.bob] = ["active": .init(keys: [text: 1])]
                 state.tokens["eosio.token"]?["EOS"]?.balances[NodeTests.bob] = 50_000
             }
-            session = HTTPSession(Network(), try authorities(double), limits)
+            session = HTTPSession(.patient(), try authorities(double), limits)
             let address = try #require(WebAddress(double.address))
             let chain = try #require(ChainID(double.state.chain))
             node = AntelopeNode(address, chain, session, userAgent: "badged/test")
@@ -238,7 +238,7 @@ struct NodeTests {
     func pushToADyingNode() async throws {
         let signed = try await fixture.transfer()
         let dying = try DyingServer()
-        let session = HTTPSession(Network(), .system, Self.longLimits)
+        let session = HTTPSession(.patient(), .system, Self.longLimits)
         let address = try #require(WebAddress("http://127.0.0.1:\(dying.port)"))
         let chain = try #require(ChainID(fixture.double.state.chain))
         let node = AntelopeNode(address, chain, session, userAgent: "badged/test")

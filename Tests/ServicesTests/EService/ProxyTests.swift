@@ -93,7 +93,7 @@ import Text
     )
     @Loop func nameless(address: String) async throws {
         let proxies = ProxySettings(try #require(Proxy(address, nil)))
-        let session = HTTPSession(Network(proxies: proxies), .system, HTTPLimits())
+        let session = HTTPSession(.patient(proxies: proxies), .system, HTTPLimits())
         let target = try #require(WebAddress("https://service.example/"))
         let fault = try await #require(throws: HTTPFault.self) {
             try await session.run(HTTPRequest(address: target, maximumLength: 100))

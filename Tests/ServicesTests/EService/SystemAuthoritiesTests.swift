@@ -15,7 +15,7 @@ import Testing
         _ authorities: Authorities = .system
     ) async throws -> Result<Int, HTTPFault> {
         let request = HTTPRequest(method: method, address: try #require(WebAddress(address)))
-        let session = HTTPSession(Network(), authorities, Self.limits)
+        let session = HTTPSession(.patient(), authorities, Self.limits)
         do throws(HTTPFault) {
             return .success(try await session.run(request).status)
         } catch {

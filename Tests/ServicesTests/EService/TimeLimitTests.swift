@@ -32,7 +32,7 @@ import Testing
     private func session() -> HTTPSession {
         let limits = HTTPLimits(connect: .milliseconds(300), transfer: .milliseconds(300))
         return HTTPSession(
-            NetworkJob(Network(), grace: 240_000),
+            NetworkJob(.patient(), grace: 240_000),
             preSharedKey: nil,
             isDeveloperMode: false,
             limits,

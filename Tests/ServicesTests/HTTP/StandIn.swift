@@ -9,6 +9,15 @@ import TestSupport
 import Testing
 import Text
 
+extension Network {
+    /// Runs of badged-network that may answer late, because the machine may be busy.
+    static func patient(proxies: ProxySettings? = nil, socket: String? = nil) -> Network {
+        var network = Network(proxies: proxies, socket: socket)
+        network.heartbeat = .patient
+        return network
+    }
+}
+
 /// A program in the place of badged-network, which answers each transfer with bytes of a script.
 final class StandIn: Sendable {
     /// Patient, unless a test is about the answer that does not come.
@@ -54,9 +63,7 @@ final class StandIn: Sendable {
         folder = try TemporaryFolder()
         let path = "\(folder.path)/network.sock"
         let listener = try UnixSocket.listen(on: path)
-        var network = Network(socket: path)
-        network.heartbeat = .patient
-        self.network = network
+        network = .patient(socket: path)
         DispatchQueue(label: "stand-in").async {
             while true {
                 let client = accept(listener, nil, nil)
