@@ -18,7 +18,12 @@ int getaddrinfo(void) {
 }
 END
 clang -shared -fPIC -x c -o "$work/users.so" - <<'END'
+#include <fcntl.h>
+#include <stdlib.h>
 #include <unistd.h>
-int getpwnam_r(void) { for (;;) pause(); }
+int getpwnam_r(void) {
+    if (write(open(getenv("ASKED"), O_RDWR | O_CLOEXEC), "?", 1) != 1) abort();
+    for (;;) pause();
+}
 END
 python3 "$here/hanging_names.py" "$bin/badged" "$work"

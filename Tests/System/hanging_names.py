@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 import os
 import select
+import signal
 import socket
 import subprocess
 import sys
 import threading
 
-from harness import LIMIT, Client, Daemon, check, children, finish
+from harness import LIMIT, Client, Daemon, check, children, finish, until
 
 program, work = sys.argv[1:]
 path = os.path.join(work, "badged.sock")
@@ -68,9 +69,23 @@ check("SIGTERM ends badged as well", code == 0, code)
 
 with open(config, "w", encoding="ascii") as file:
     file.write("[access]\nuser:somebody = none\n")
-daemon = Daemon(program, usual + ["--config", config], work, environment={"LD_PRELOAD": os.path.join(work, "users.so")})
+daemon = Daemon(program, usual + ["--config", config], work,
+                environment={"LD_PRELOAD": os.path.join(work, "users.so"), "ASKED": asked})
 check("badged starts and serves root while getpwnam_r hangs", Client(path).ask("INFO", cmd="GET_INFO") is not None)
 check("the log says that the name service does not answer", "the name service does not answer" in daemon.log(), daemon.log())
+while select.select([fifo], [], [], 0)[0]:
+    os.read(fifo, 4096)
+daemon.process.send_signal(signal.SIGHUP)
+check("SIGHUP looks up the name again", is_looked_up())
+with open(config, "w", encoding="ascii") as file:
+    file.write("[log]\nlevel = loud\n")
+daemon.process.send_signal(signal.SIGHUP)
+check("a wrong file does not end the reload that waits for the name",
+      until(lambda: "configuration not changed" in daemon.log() and "configuration read again" in daemon.log()), daemon.log())
+# The reload that waited has told its end after that of the wrong file, unless the machine is slow.
+for _ in range(2):
+    state, _ = daemon.manager.wait_for("READY")
+check("the status line still says that the file was not read again", "was not read again" in state["STATUS"], state)
 code, _ = daemon.end()
 check("SIGTERM ends badged while getpwnam_r hangs", code == 0, code)
 finish()

@@ -58,8 +58,10 @@ import WalletFeature
     /// The Bluetooth management socket, opened while the process had the capability; nil without the capability.
     let management: ManagementSocket?
     private let access: AccessControl
-    /// The number of SIGHUPs.
+    /// The number of SIGHUPs with a right configuration.
     private var reloads = 0
+    /// Why the last SIGHUP has changed nothing; nil if its configuration was right.
+    private var refusal: StartError?
     private var server: SocketServer?
     private let listed: ListedCredentials
     private let state: DaemonState
@@ -350,16 +352,18 @@ import WalletFeature
     /// Also looks for readers that send no event.
     private func reload() async {
         service.reloading()
-        reloads += 1
-        let reload = reloads
         do throws(StartError) {
             let configuration = try Configuration(options)
             _ = try ConfiguredParts(configuration)
+            // Not before: a reload that waits must not end halfway because of a later one that changes nothing.
+            reloads += 1
+            let reload = reloads
+            refusal = nil
             await listed.load(
                 configuration.credentials.allowList,
                 isWatched: configuration.credentials.watchesAllowList
             )
-            // A later SIGHUP reads the files again.
+            // A later SIGHUP has read the files again.
             guard reload == reloads else { return }
             await load(configuration)
             guard reload == reloads else { return }
@@ -368,19 +372,24 @@ import WalletFeature
             anchors.read()
             let waiting = configuration.changes(from: parts.configuration).filter { !Configuration.isLive($0) }
             for setting in waiting { Log.notice("\(setting): applies after a restart") }
-            state.reloaded(configuration, waiting: waiting.count)
+            state.reloaded(configuration, waiting: waiting.count, isRight: refusal == nil)
             Log.notice("configuration read again")
             await server?.evaluatePermissions()
             guard reload == reloads else { return }
             registry.rescan()
             if let mdocLists { Task { @Loop in await mdocLists.retry() } }
-            service.ready(status: "serving \(socket.path)")
         } catch {
+            refusal = error
             state.refused()
             Log.error("configuration not changed: \(error.message); hint: \(error.hint)")
-            // The line of `systemctl status`, until a reload succeeds.
-            service.ready(status: "serving \(socket.path); the configuration was not read again: \(error.message)")
         }
+        service.ready(status: status)
+    }
+
+    /// The line of `systemctl status`.
+    private var status: String {
+        guard let refusal else { return "serving \(socket.path)" }
+        return "serving \(socket.path); the configuration was not read again: \(refusal.message)"
     }
 
     /// Milliseconds in which the clients of workflows that were abandoned get their final messages.

@@ -19,9 +19,10 @@ import Text
 
     init(_ configuration: Configuration) { self.configuration = configuration }
 
-    func reloaded(_ configuration: Configuration, waiting: Int) {
+    /// `isRight`: whether no later reload was refused meanwhile.
+    func reloaded(_ configuration: Configuration, waiting: Int, isRight: Bool) {
         reloads.add("success")
-        isRight = true
+        self.isRight = isRight
         self.configuration = configuration
         self.waiting = waiting
     }
