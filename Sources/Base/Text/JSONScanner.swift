@@ -41,20 +41,28 @@ package struct JSONScanner {
         case combiningMarks = "too many combining marks in a row"
         case loneSurrogate = "lone surrogate in a string"
         case deepNesting = "too deeply nested document"
+        case manyMembers = "too many members"
         case garbageAtEnd = "garbage at the end of the document"
     }
 
     private let text: UnsafeRawBufferPointer
+    private let limit: Int
     private var position = 0
     private var depth = 0
     private var sawEscape = false
     private var members: [JSONMember] = []
 
-    private init(_ text: UnsafeRawBufferPointer) { self.text = text }
+    private init(_ text: UnsafeRawBufferPointer, _ limit: Int) {
+        self.text = text
+        self.limit = limit
+    }
 
-    /// Returns the members of the outermost object in their order; none for an array.
-    package static func members(of text: UnsafeRawBufferPointer) throws(Malformed) -> [JSONMember] {
-        var scanner = JSONScanner(text)
+    /// Returns the members of the outermost object in their order, at most `limit`; none for an array.
+    package static func members(
+        of text: UnsafeRawBufferPointer,
+        limit: Int = .max
+    ) throws(Malformed) -> [JSONMember] {
+        var scanner = JSONScanner(text, limit)
         scanner.members.reserveCapacity(6)
         try scanner.document()
         return scanner.members
@@ -118,6 +126,7 @@ package struct JSONScanner {
     }
 
     private mutating func member() throws(Malformed) {
+        guard depth > 1 || members.count < limit else { throw failure(.manyMembers) }
         let keyStart = position
         sawEscape = false
         try string()

@@ -138,7 +138,9 @@ package func require(_ condition: Bool, _ text: StaticString) {
 
 @Sendable private func jsonLine(_ input: UnsafeRawBufferPointer) {
     guard let command = try? Command(scanning: input) else {
-        require((try? JSON(Array(input))) == nil, "the tree accepts text that the scanner refuses")
+        let tree = try? JSON(Array(input))
+        let isRight = tree.map { ($0.members?.count ?? 0) > Command.maximumMembers } ?? true
+        require(isRight, "the tree accepts text that the scanner refuses")
         return
     }
     _ = command.name

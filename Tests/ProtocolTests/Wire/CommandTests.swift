@@ -80,6 +80,24 @@ private func describe(_ field: consuming SecretField) -> String {
         #expect(json?["x"]?["y"] == .null)
     }
 
+    @Test("a command has at most 256 members; those of objects inside do not count")
+    func manyMembers() throws {
+        func line(_ count: Int) -> String {
+            let others = (1..<count).map { ",\"\\u0061\($0)\":{\"x\":1,\"y\":2}" }.joined()
+            return "{\"cmd\":\"GET_INFO\"\(others)}"
+        }
+        #expect(try with(line(256)) { $0.name } == "GET_INFO")
+        let error = #expect(throws: Malformed.self) { try with(line(257)) { _ in } }
+        #expect(error?.text.hasPrefix("too many members (offset: ") == true)
+    }
+
+    @Test("a name is found with every character escaped, and not in a longer one")
+    func escapedNames() throws {
+        let escaped = "cmd".utf16.map { "\\u00" + String($0, radix: 16) }.joined()
+        #expect(try with("{\"\(escaped)\":\"GET_INFO\"}") { $0.name } == "GET_INFO")
+        #expect(try with("{\"\(escaped)\\u0000\":\"GET_INFO\"}") { $0.name } == nil)
+    }
+
     @Test("a line that is not JSON is not a command")
     func error() {
         let error = #expect(throws: Malformed.self) { try with("{") { _ in } }

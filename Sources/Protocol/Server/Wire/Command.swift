@@ -13,10 +13,14 @@ package enum SecretField: ~Copyable {
 package struct Command {
     private let text: UnsafeRawBufferPointer
     private let members: [JSONMember]
+    /// The maximum number of members, because each look-up compares all of them.
+    package static let maximumMembers = 256
+    /// The bytes of `\u0041`, the longest form of a character of the names that are looked up.
+    private static let escapeCount = 6
 
     package init(scanning text: UnsafeRawBufferPointer) throws(Malformed) {
         self.text = text
-        members = try JSONScanner.members(of: text)
+        members = try JSONScanner.members(of: text, limit: Self.maximumMembers)
     }
 
     private func slice(_ range: Range<Int>) -> UnsafeRawBufferPointer {
@@ -26,7 +30,9 @@ package struct Command {
     private func find(_ key: StaticString) -> JSONMember? {
         members.last { member in
             if member.keyHasEscapes {
-                return JSONString.decode(slice(member.key), hasEscapes: true) == key.description
+                // A name that is too long is not decoded, because it may fill the line.
+                return member.key.count <= key.utf8CodeUnitCount * Self.escapeCount
+                    && JSONString.decode(slice(member.key), hasEscapes: true) == key.description
             }
             return slice(member.key).elementsEqual(
                 UnsafeBufferPointer(start: key.utf8Start, count: key.utf8CodeUnitCount)
