@@ -4,19 +4,26 @@ package import Text
 /// The store of the daemon, which is opened at its first use.
 package actor StateStore {
     private let exists: @Sendable () -> Bool
+    private let failed: @Sendable (Failure) -> Void
     private let open: @Sendable () async throws(Failure) -> Store?
     private var store: Store?
     /// The opening in progress. Other callers wait for its result, because a store is opened only once.
     private var opening: Task<Result<Store?, Failure>, Never>?
+    /// The last failure that was reported.
+    private var fault: Failure?
 
     /// - Parameters:
     ///   - exists: whether the store was made before.
+    ///   - failed: called with a failure to open it that differs from the last one. Clients can cause any number of
+    ///     attempts.
     ///   - open: opens the store, or makes it; nil where there is no folder for it.
     package init(
         exists: @escaping @Sendable () -> Bool = { true },
+        failed: @escaping @Sendable (Failure) -> Void = { _ in },
         _ open: @escaping @Sendable () async throws(Failure) -> Store?
     ) {
         self.exists = exists
+        self.failed = failed
         self.open = open
     }
 
@@ -27,8 +34,14 @@ package actor StateStore {
         self.opening = opening
         let result = await opening.value
         if self.opening == opening { self.opening = nil }
-        store = try result.get()
-        return store
+        do throws(Failure) {
+            store = try result.get()
+            return store
+        } catch {
+            if fault != error { failed(error) }
+            fault = error
+            throw error
+        }
     }
 
     private func start() -> Task<Result<Store?, Failure>, Never> {

@@ -10,6 +10,8 @@ import Text
     let commands: [CommandSpec] = []
     private let store: StateStore
     private let kinds: [RecordKind]
+    /// Why the store could not be read the last time; nil if it could.
+    private var fault: Failure?
     /// The maximum number of names in a report.
     private static let shown = 5
 
@@ -35,6 +37,7 @@ import Text
                 causes.append("copies of deleted values may still be in the store: \(fault.message)")
                 remedies.append("make room on the disk")
             }
+            fault = nil
             guard !causes.isEmpty else { return [HealthCheck("records", ok: true)] }
             let remedy = Phrase.joined(remedies, by: "; ")
             let advice: Phrase = """
@@ -43,7 +46,9 @@ import Text
                 """
             return [HealthCheck("records", ok: false, cause: .joined(causes, by: "; "), advice: advice)]
         } catch {
-            Log.error("cannot read the store: \(error.logText)")
+            // Clients can ask any number of times.
+            if fault != error { Log.error("cannot read the store: \(error.logText)") }
+            fault = error
             return [HealthCheck("records", ok: false, advice: "The store cannot be used: \(error.message)")]
         }
     }

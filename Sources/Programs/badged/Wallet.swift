@@ -11,18 +11,16 @@ extension StateStore {
     /// The store in the state folder of the service.
     init(_ tpm: TPM?, environment: @escaping Environment = systemEnvironment) {
         let folder = environment("STATE_DIRECTORY").flatMap { $0.isEmpty ? nil : $0 }
-        self.init(exists: { folder.map(Store.exists) ?? false }) { () async throws(Failure) in
+        self.init(
+            exists: { folder.map(Store.exists) ?? false },
+            failed: { failure in Log.error("cannot open the store: \(failure.logText)") }
+        ) { () async throws(Failure) in
             guard let folder else { return nil }
-            do throws(Failure) {
-                return try await Store.open(
-                    folder: folder,
-                    credentials: environment("CREDENTIALS_DIRECTORY"),
-                    tpm: tpm
-                )
-            } catch {
-                Log.error("cannot open the store: \(error.logText)")
-                throw error
-            }
+            return try await Store.open(
+                folder: folder,
+                credentials: environment("CREDENTIALS_DIRECTORY"),
+                tpm: tpm
+            )
         }
     }
 }

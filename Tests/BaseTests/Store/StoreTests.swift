@@ -2,6 +2,7 @@
 import CTestSupport
 import Foundation
 import Store
+import Synchronization
 import TestSupport
 import Testing
 import Text
@@ -347,6 +348,26 @@ struct StoreTests {
         door.finish()
         let found = await stores
         #expect(found.count == 8 && found.allSatisfy { $0 != nil && $0 === found[0] })
+    }
+
+    @Test("a failure to open the store is reported once, until it is another one")
+    func reportedOnce() async throws {
+        let attempts = Mutex(0)
+        let reports = Mutex<[Phrase]>([])
+        let state = StateStore(failed: { failure in reports.withLock { $0.append(failure.text) } }) {
+            () async throws(Failure) in
+            let attempt = attempts.withLock { attempts in
+                attempts += 1
+                return attempts
+            }
+            throw .storeUnavailable(attempt <= 3 ? "the first" : "another")
+        }
+        for _ in 0..<6 {
+            await #expect(throws: Failure.self) { _ = try await state.opened() }
+        }
+        #expect(attempts.withLock { $0 } == 6)
+        let expected: [Phrase] = ["the first", "another"]
+        #expect(reports.withLock { $0 } == expected)
     }
 
     @Test("files that other users may use are refused", arguments: ["store.db", "store.key"])
