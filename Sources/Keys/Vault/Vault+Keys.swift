@@ -71,11 +71,14 @@ extension Vault {
     }
 
     /// Makes a key pair, in the TPM if it takes new keys. `prepare` completes the record before it is stored.
+    /// - Throws: `.full` before the TPM works, if the user has no room.
     package func makeKey(
         of uid: UInt32,
         origin: KeyRecord.Origin,
         prepare: @Sendable (inout KeyRecord) -> Void
     ) async throws(Failure) -> KeyRecord {
+        let time = now()
+        try await transaction { values throws(Failure) -> Void in _ = try Self.place(values, uid, origin, time) }
         let pair =
             if let tpm, try await protectionOfNewKeys() == .tpm { try await KeyPair.make(tpm) } else {
                 try KeyPair.software()
@@ -103,6 +106,28 @@ extension Vault {
         return try await add(record, secret, counter: counter, of: uid)
     }
 
+    /// Finds the place of a new key.
+    /// - Returns: the id of the key that makes room for it; nil if there is room.
+    private static func place(
+        _ values: borrowing StoreTransaction,
+        _ uid: UInt32,
+        _ origin: KeyRecord.Origin,
+        _ time: Int
+    ) throws(Failure) -> String? {
+        // Where the record of the endpoint is damaged, only its removal helps, which would delete the new key.
+        // A setup that is pending has the key of its invitation only.
+        guard let endpoint = try Self.endpoint(values, uid), !endpoint.isPending || origin == .invitation
+        else { throw .notSetUp }
+        let records = try Self.records(values, uid)
+        guard records.good.count + records.unreadable.count >= maximumKeys else { return nil }
+        // The clock may be wrong for a while, so a key that was not saved in time stays while there is room.
+        let forgotten = records.good.map(\.record).filter { $0.isForgotten(at: time) }
+        guard let oldest = forgotten.min(by: { ($0.pendingUntil ?? 0) < ($1.pendingUntil ?? 0) }) else {
+            throw .full("there can be \(maximumKeys) keys at most: delete one")
+        }
+        return oldest.id
+    }
+
     private func add(
         _ record: KeyRecord,
         _ secret: SecretBox,
@@ -111,19 +136,7 @@ extension Vault {
     ) async throws(Failure) -> KeyRecord {
         let time = now()
         return try await transaction { values throws(Failure) in
-            // Where the record of the endpoint is damaged, only its removal helps, which would delete the new key.
-            // A setup that is pending has the key of its invitation only.
-            guard let endpoint = try Self.endpoint(values, uid), !endpoint.isPending || record.origin == .invitation
-            else { throw .notSetUp }
-            let records = try Self.records(values, uid)
-            if records.good.count + records.unreadable.count >= Self.maximumKeys {
-                // The clock may be wrong for a while, so a key that was not saved in time stays while there is room.
-                let forgotten = records.good.map(\.record).filter { $0.isForgotten(at: time) }
-                guard let oldest = forgotten.min(by: { ($0.pendingUntil ?? 0) < ($1.pendingUntil ?? 0) }) else {
-                    throw .full("there can be \(Self.maximumKeys) keys at most: delete one")
-                }
-                try Self.remove(values, uid, oldest.id)
-            }
+            if let oldest = try Self.place(values, uid, record.origin, time) { try Self.remove(values, uid, oldest) }
             let name = Self.name(uid, record.id)
             try values.set(name, in: Self.secrets, to: secret)
             if let counter { try values.set(name, in: Self.counters, to: Self.box(counter)) }

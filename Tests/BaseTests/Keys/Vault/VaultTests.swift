@@ -293,6 +293,17 @@ struct VaultTests {
         _ = try await newKey(vault, 2)
     }
 
+    @Test("a key beyond the limit is refused before the TPM works")
+    func limitBeforeTheTPM() async throws {
+        let bench = try await VaultBench(.tpm)
+        let vault = try await bench.setUp()
+        let codes = try #require(OneTimeCodes(kind: .hotp, digits: 6, algorithm: .sha1, period: 30))
+        for _ in 0..<Vault.maximumKeys { _ = try await newCodes(vault, codes, "12345678901234567890") }
+        bench.device?.stop()
+        let error = await #expect(throws: Failure.self) { try await newKey(vault) }
+        #expect(error?.code == .full)
+    }
+
     // MARK: Files
 
     @Test("the files of the store show no record without the file key", arguments: both)
