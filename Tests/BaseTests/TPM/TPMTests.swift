@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import Concurrency
 import Crypto
+import Dispatch
 import Foundation
 import Store
+import Synchronization
 import TestSupport
 import Testing
 import Text
@@ -239,5 +242,37 @@ struct TPMTests {
             await fault { () throws(Failure) in _ = try await TPM(device.path, timeLimit: longTimeLimit).makeKey() }
                 != nil
         )
+    }
+}
+
+@Suite("Turns of the TPM", .timeLimit(.minutes(5))) @Loop struct TPMTurnTests {
+    /// The users in the order of their jobs.
+    private final class Order: Sendable {
+        private let list = Mutex<[UInt32]>([])
+        var users: [UInt32] { list.withLock { $0 } }
+
+        func add(_ user: UInt32) { list.withLock { $0.append(user) } }
+    }
+
+    @Test("the jobs of many users are done in turn, so that none waits for all of another user")
+    func turns() async throws {
+        let (tpm, order) = (TPM("/nowhere/tpm"), Order())
+        let (begun, end) = (OneShot<Void>(), DispatchSemaphore(value: 0))
+        let first = Task.immediate { @Loop in
+            try await tpm.onThread {
+                begun.fill(())
+                end.wait()
+            }
+        }
+        await begun.value(whenCancelled: ())
+        let others = ([1, 1, 1, 2, 3, 2] as [UInt32]).map { user in
+            Requester.$uid.withValue(user) {
+                Task.immediate { @Loop in try await tpm.onThread { order.add(user) } }
+            }
+        }
+        end.signal()
+        try await first.value
+        for other in others { try await other.value }
+        #expect(order.users == [1, 2, 3, 1, 2, 1])
     }
 }

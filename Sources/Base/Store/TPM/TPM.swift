@@ -19,6 +19,9 @@ package final class TPM: Sendable {
     private let timeLimit: Duration
     /// The TPM works on one command at a time, which may block.
     private let thread = Mutex<JobQueue?>(nil)
+    /// What the thread has to do, for the users in turn: a door waits for a signature of one user, while another one makes
+    /// keys.
+    private let jobs = Mutex(UserQueue<@Sendable () -> Void>())
 
     package init(_ path: String = defaultPath, isRequired: Bool = false, timeLimit: Duration = .seconds(10)) {
         self.path = path
@@ -109,14 +112,21 @@ package final class TPM: Sendable {
 
     // MARK: The thread
 
-    /// Runs a block on the thread of the TPM.
+    /// Runs a block on the thread of the TPM, when it is the turn of the user for whom the task works.
     package func onThread<Value: Sendable>(_ block: @escaping @Sendable () -> Value) async throws(Failure) -> Value {
         let queue = thread.withLock { thread in
             if thread == nil { thread = JobQueue(thread: "badged-tpm") }
             return thread
         }
-        guard let value = await queue?.run(block) else { throw .tpm(.unavailable("the system cannot start a thread")) }
-        return value
+        guard let queue else { throw .tpm(.unavailable("the system cannot start a thread")) }
+        let (value, user) = (OneShot<Value>(), Requester.uid)
+        jobs.withLock { $0.add({ value.fill(block()) }, of: user) }
+        // Each call lets one job run, which may be that of another call.
+        queue.async { [self] in
+            let next = jobs.withLock { $0.next() }
+            next?()
+        }
+        return await value.value
     }
 
     /// Sends commands on the thread of the TPM. The time limit includes the wait for earlier commands.
