@@ -12,12 +12,16 @@ import Text
     private let kinds: [RecordKind]
     /// Why the store could not be read the last time; nil if it could.
     private var fault: Failure?
+    /// A pass reads the records of all users, and any number of clients can ask.
+    private let passes = SharedRun<[HealthCheck]>()
     /// The maximum number of names in a report.
     private static let shown = 5
 
     init(_ store: StateStore, _ kinds: [RecordKind]) { (self.store, self.kinds) = (store, kinds) }
 
-    func health() async -> [HealthCheck] {
+    func health() async -> [HealthCheck] { await passes.value { await self.pass() } }
+
+    private func pass() async -> [HealthCheck] {
         do throws(Failure) {
             // A store that cannot be opened is a fault of the check `store`.
             guard let store = try? await store.existing() else { return [] }
