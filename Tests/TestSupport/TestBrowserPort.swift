@@ -30,11 +30,13 @@ import Synchronization
     )
 
     /// Starts a browser port; `serve` gets the daemon's end of each connection and the user of its client. `user` plays
-    /// other users than this one: it gets the port of a client.
+    /// other users than this one: it gets the port of a client. With `isRefused` there is no
+    /// connection to the daemon.
     package init(
         origins: Set<String> = [],
         requestTimeout: UInt32 = 10,
         user: (@Sendable (UInt16) -> UInt32?)? = nil,
+        isRefused: Bool = false,
         serve: @escaping @Loop @Sendable (Int32, UInt32?) -> Void
     ) throws {
         let (listener, port) = try LoopbackSocket.listen(backlog: 512)
@@ -52,7 +54,7 @@ import Synchronization
             },
             connect: { client in
                 let uid = LoopbackClient(socket: client)?.user(connectedTo: port)
-                guard let pair = try? UnixSocket.pair() else { return nil }
+                guard !isRefused, let pair = try? UnixSocket.pair() else { return nil }
                 clinux_set_nonblocking(pair.1)
                 serve(pair.1, uid)
                 return pair.0

@@ -19,7 +19,7 @@ package import Text
     private let connect: (_ client: Int32) -> Int32?
     /// Returns the user of a client with this socket; nil if the kernel does not report it.
     private let user: (_ client: Int32) -> UInt32?
-    private let log: LineLog
+    private let lineLog: LineLog
     /// The time limit for the request of a connection, in seconds.
     private let requestTimeout: UInt32
     private var daemon: OpaquePointer?
@@ -64,7 +64,7 @@ package import Text
         self.catalogues = catalogues
         self.user = user
         self.connect = connect
-        self.log = log
+        lineLog = log
     }
 
     /// Serves these listening sockets until `stop`. They stay those of the caller.
@@ -96,7 +96,7 @@ package import Text
             }
             return true
         } catch {
-            log("cannot serve: \(error.description)", false)
+            log("cannot serve: \(error.description)")
             stop()
             return false
         }
@@ -152,6 +152,11 @@ package import Text
         }
     }
 
+    /// Logs a line. Any web page can cause one, so their number is limited.
+    private func log(_ text: String, isRefusal: Bool = false) {
+        if lineLimit.mayWrite(at: Int(Loop.now / 1000)) { lineLog(text, isRefusal) }
+    }
+
     // MARK: Connections
 
     /// A connection of the library.
@@ -197,8 +202,7 @@ package import Text
                 serve(socket)
             }
         } catch {
-            let text = "cannot accept a connection: \(errorText(error.code))"
-            if lineLimit.mayWrite(at: Int(Loop.now / 1000)) { log(text, false) }
+            log("cannot accept a connection: \(errorText(error.code))")
         }
         work()
     }
@@ -207,7 +211,7 @@ package import Text
     private func serve(_ socket: Int32) {
         let user = user(socket)
         guard let daemon, makeRoom(for: user) else {
-            if !hasLoggedRefusal { log("connections are refused: the limit is \(Self.maximumConnections)", false) }
+            if !hasLoggedRefusal { log("connections are refused: the limit is \(Self.maximumConnections)") }
             hasLoggedRefusal = true
             close(socket)
             return
@@ -278,13 +282,14 @@ package import Text
 
     private func makeLink(for client: Client) -> BrowserLink? {
         guard let descriptor = connect(client.socket) else {
-            log("the daemon accepts no connection", false)
+            // A client that has left has no address, which the daemon needs.
+            if LoopbackClient(socket: client.socket) != nil { log("the daemon accepts no connection") }
             return nil
         }
         do throws(SystemError) {
             return try BrowserLink(descriptor)
         } catch {
-            log("cannot watch a connection: \(error.description)", false)
+            log("cannot watch a connection: \(error.description)")
             return nil
         }
     }
@@ -307,8 +312,7 @@ package import Text
         switch rules.decide(request) {
         case .answer(let answer): return queue(answer, connection)
         case .refuse(let answer, let reason):
-            // Any web page can cause these lines.
-            if lineLimit.mayWrite(at: Int(Loop.now / 1000)) { log(reason, true) }
+            log(reason, isRefusal: true)
             return queue(answer, connection)
         case .upgrade(let accept): return upgrade(connection, accept)
         case .authenticate(let url): return wait(connection, client, .init("tcTokenURL", .string(url)))

@@ -154,6 +154,19 @@ import Text
         #expect(try await answer.contains("HTTP/1.1 500 Internal Server Error\r\n"))
     }
 
+    @Test("while the daemon accepts no connection, browsers get an internal error, and the log is limited")
+    func refusedByDaemon() async throws {
+        let port = try TestBrowserPort(isRefused: true) { socket, _ in close(socket) }
+        // More than the limit in all minutes of this suite.
+        let count = 7 * LineLimit.linesPerMinute
+        for _ in 0..<count {
+            let answer = try await get(port, "/eID-Client?tcTokenURL=https%3A%2F%2Fa.example")
+            #expect(answer.contains("HTTP/1.1 500 Internal Server Error\r\n"))
+        }
+        let lines = port.logged.filter { $0 == "the daemon accepts no connection" }
+        #expect(lines.count >= LineLimit.linesPerMinute && lines.count < count)
+    }
+
     @Test("over a WebSocket each frame is a line and each line a frame, for many programs at once")
     func webSocket() async throws {
         var clients: [TestClient] = []
