@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Concurrency
+import EService
 import ISO7816
 import Readers
 import ReadersVirtual
@@ -99,6 +100,33 @@ struct EndedOpeningTests {
         await client.client.send(#"{"cmd":"RUN_AUTH","status":false,"tcTokenURL":"https://dienst.example/t"}"#)
         _ = await client.client.next("ACCESS_RIGHTS")
         await client.client.send(#"{"cmd":"ACCEPT"}"# + cancel)
+    }
+
+    @Test("no question is asked if the connections to the servers end as the card is opened")
+    @Loop func connectionsEnded() async throws {
+        let card = try VirtualCard()
+        let backend = ScriptedReaders { _ throws(CardError) in ScriptedConnection(to: card) }
+        backend.add(ReaderDescription(name: "Desk"))
+        let service = TestService()
+        let server = try await TestServer(readers: 0, backends: [backend], service: { _, _ in service })
+        await server.ready(["Desk"])
+        let user = try await ScriptedClient(server, reader: "Desk")
+        backend.insert(into: "Desk")
+        try await user.play("< READER 3\n> RUN_AUTH\n< AUTH\n< \(AuthenticationTests.rights)")
+        backend.onConnect { _ throws(CardError) in
+            ScriptedConnection { command throws(CardError) in
+                let answer = try await card.answer(command)
+                // The last command of the opening reads the state of the PIN.
+                if command.ins == 0x22 {
+                    service.interrupted.fill(EServiceFailure(.genericSendReceiveNetworkError, .connection))
+                }
+                return answer
+            }
+        }
+        let end = "trustedChannelEstablishmentFailed Generic_Send_Receive_Network_Error \(AuthenticationTests.back)"
+        try await user.play("> ACCEPT\n< AUTH error \(end)")
+        await user.isQuiet()
+        #expect(!server.isLent("Desk"))
     }
 
     @Test("a workflow that waits for another program uses a card in another reader")

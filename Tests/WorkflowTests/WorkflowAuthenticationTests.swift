@@ -371,6 +371,33 @@ struct AuthenticationTests {
         #expect(!server.isLent())
     }
 
+    @Test("no question follows a wrong PIN if the connections end while the card checks it")
+    @Loop func interruptedByWrongPIN() async throws {
+        let service = TestService()
+        let readers = try RecordingReaders()
+        let server = try await TestServer(readers: 0, backends: [readers], service: { _, _ in service })
+        await server.ready(["Simulator"])
+        let user = try await ScriptedClient(server)
+        try await user.play(Self.toPIN)
+        let gate = readers.gate { $1.isToken }
+        try await user.play("> SET_PIN 000000")
+        await gate.arrival()
+        service.interrupted.fill(EServiceFailure(.genericSendReceiveNetworkError, .connection))
+        // The workflow knows of the end when the following command is answered.
+        await user.isQuiet()
+        gate.open()
+        try await user.play(
+            """
+            < READER 2
+            < READER -
+            < AUTH error trustedChannelEstablishmentFailed Generic_Send_Receive_Network_Error \(Self.back)
+            """
+        )
+        await user.isQuiet()
+        #expect(!server.isLent())
+        #expect(await readers.cardState(in: "Simulator")?.retryCounter == 2)
+    }
+
     @Test("a missing refresh URL after a success makes the workflow fail")
     @Loop func refresh() async throws {
         let service = TestService {

@@ -53,9 +53,15 @@ package import Text
         _ body: @escaping @Loop (Requirements.Card) async throws(Failure) -> Value
     ) async throws(Failure) -> Value {
         let (lease, card) = try await selection.acquire()
+        // The work has a task of its own, which may ask a question before `wait` can cancel it.
+        let isCancelled = Task.isCancelled
         let end = OneShot<Result<Value, Failure>>()
         let work = Task.immediate { @Loop in
-            _ = end.fill(await Result { () async throws(Failure) in try await body(card) })
+            let result = await Result { () async throws(Failure) -> Value in
+                guard !isCancelled else { throw .cancelled }
+                return try await body(card)
+            }
+            _ = end.fill(result)
         }
         let session = workflow.session
         workflow.whenAbandoned = { [weak self] in

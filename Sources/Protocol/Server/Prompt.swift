@@ -131,9 +131,10 @@ extension OpenPrompt: AnyOpenPrompt {
 }
 
 extension Workflow {
-    /// Asks the client and waits for the answer, at most for `ServerLimits.promptTimeout`.
+    /// Asks the client and waits for the answer, at most for `ServerLimits.promptTimeout`. A cancelled task asks nothing,
+    /// also if the workflow goes on: its answer has become useless.
     package func ask<P: Prompt>(_ prompt: P) async throws(Failure) -> P.Answer {
-        guard !isCancelled else { throw .cancelled }
+        guard !isCancelled, !Task.isCancelled else { throw .cancelled }
         guard prompt.isCurrent else { throw .cardLost }
         let number = session.nextPromptNumber()
         // A wrong answer does not extend the deadline, so that no client can hold a card indefinitely.
