@@ -16,7 +16,8 @@ package enum DriverRequest: Sendable, Equatable {
     case card(CardRequest, of: UInt64, id: UInt32)
     /// Show the progress of a workflow where the card is.
     case progress(UInt8, of: UInt64)
-    /// End the question to a person that a request has begun. The request is still answered.
+    /// Nobody waits for the answer to a request any more: end its question to a person. badged also ends its wait for a
+    /// card. The request is still answered.
     case cancel(id: UInt32)
     /// Open the device of a reader anew, and record what it says. `DriverReport.answer` has the same `id`.
     case record(reader: String, id: UInt32)

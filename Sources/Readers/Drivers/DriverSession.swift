@@ -171,7 +171,8 @@ import Text
 
     private static func gateKey(_ insertion: Insertion) -> String { String(insertion.number) }
 
-    /// Sends a request about a card. With `isCancellable`, the question to a person ends together with the task.
+    /// Sends a request about a card. With `isCancellable`, the question to a person ends together with the task. badged at
+    /// the other end is told of each task that ends, because a card that does not answer would hold the request.
     ///
     /// If there is no answer in time, the other end is ended, and the card has left: nobody knows what it has done.
     func perform(
@@ -184,6 +185,7 @@ import Text
         let id = lastID
         let alarm = limit(request.asksPerson ? limits.question : limits.command)
         defer { alarm?.cancel() }
+        let tellsCancel = isCancellable || onSilence == nil
         return await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 // The card may have left before the task came here.
@@ -194,7 +196,7 @@ import Text
                 send(.card(request, of: number, id: id))
             }
         } onCancel: {
-            guard isCancellable else { return }
+            guard tellsCancel else { return }
             Task { @Loop in if answers[id] != nil { send(.cancel(id: id)) } }
         }
     }

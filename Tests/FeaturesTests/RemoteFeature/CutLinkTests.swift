@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Concurrency
 import Glibc
+import ISO7816
 import Readers
 import ReadersRemote
 import ReadersVirtual
@@ -44,6 +45,43 @@ import VirtualEID
         // service has data of the card.
         let begunAgain = dialogue == .authentication ? cells / 3 : cells - 3
         #expect(outcomes["success", default: 0] >= begunAgain, "\(outcomes)")
+        await stage.stop()
+    }
+
+    @Test("A device that leaves while its card does not answer makes room for the next one, which gets the card")
+    func leavesMuteCard() async throws {
+        let card = try VirtualCard()
+        let isSent = OneShot<Void>()
+        let backend = ScriptedReaders { _ throws(CardError) in
+            ScriptedConnection { command throws(CardError) in
+                // GET CHALLENGE, which does not identify a card.
+                guard command.ins == 0x84 else { return try await card.answer(command) }
+                isSent.fill(())
+                // As a connection to pcscd, which gives up some seconds after its task was cancelled.
+                await OneShot<Void>().value(whenCancelled: ())
+                throw .cancelled
+            } disconnect: { reset in
+                if reset { await card.reset() }
+            }
+        }
+        backend.add(ReaderDescription(name: "Desk"))
+        let cable = try Cable()
+        let stage = try await RemoteStage(
+            isPaired: true,
+            cable: cable,
+            backends: [backend],
+            desk: { $0.readers = ["Desk"] }
+        )
+        try await stage.insertWithoutLaptop(cable, into: "Desk") { backend.insert(into: "Desk") }
+        let first = try await RawBorrower(stage, cable)
+        try await first.hold("Desk")
+        first.send(.transmit(handle: first.handle, apdu: [0x00, 0x84, 0x00, 0x00, 0x08]), first.context)
+        await isSent.value
+        first.link.close()
+        // The desk announces itself while no device is connected.
+        await cable.nextAnnouncement()
+        let next = try await RawBorrower(stage, cable)
+        try await next.hold("Desk")
         await stage.stop()
     }
 

@@ -128,12 +128,21 @@ import VirtualEID
 
     /// Cuts the cable and inserts a card at the desk; returns when another device can borrow the card.
     func insertWithoutLaptop(_ cable: Cable) async throws {
+        try await insertWithoutLaptop(cable, into: "Simulator") { try await desk.insert() }
+    }
+
+    /// The same with another reader of the desk.
+    func insertWithoutLaptop(
+        _ cable: Cable,
+        into reader: String,
+        _ insert: @Loop () async throws -> Void
+    ) async throws {
         cable.isPlugged = false
         // The status of the card is the message that is lost; then the desk is free.
         cable.cut(before: 0)
-        try await desk.insert()
+        try await insert()
         await cable.nextAnnouncement()
-        while !desk.registry.hasCard(in: "Simulator", for: ObjectIdentifier(self)) {
+        while !desk.registry.hasCard(in: reader, for: ObjectIdentifier(self)) {
             await desk.registry.nextChange()
         }
     }
