@@ -15,6 +15,19 @@ import Text
         let number: UInt64
     }
 
+    /// A request that waits for its answer.
+    @Loop private struct Waiting<Answer: Sendable> {
+        let continuation: CheckedContinuation<Answer, Never>
+        /// nil: the other end is trusted.
+        let limit: AnswerLimit?
+
+        /// Ends the request. An answer that is read in the turn in which its time ends counts.
+        func take(_ answer: Answer) {
+            limit?.cancel()
+            continuation.resume(returning: answer)
+        }
+    }
+
     /// The time limits for answers in milliseconds; tests have other ones.
     struct Limits {
         /// For a command. A card in an NFC reader has 30 s.
@@ -38,8 +51,8 @@ import Text
     /// The callers of `connect` that wait for their turn, and the insertion that each one waits for.
     private var turns: [ObjectIdentifier: (insertion: Insertion, turn: OneShot<Bool>)] = [:]
     private var lastID: UInt32 = 0
-    private var answers: [UInt32: CheckedContinuation<Result<CardAnswer, CardError>, Never>] = [:]
-    private var checks: [UInt32: CheckedContinuation<[HealthCheck], Never>] = [:]
+    private var answers: [UInt32: Waiting<Result<CardAnswer, CardError>>] = [:]
+    private var checks: [UInt32: Waiting<[HealthCheck]>] = [:]
 
     private static let maximumReaders = 64
 
@@ -63,8 +76,8 @@ import Text
         let (answers, checks) = (self.answers, self.checks)
         self.answers = [:]
         self.checks = [:]
-        for answer in answers.values { answer.resume(returning: .failure(.removed)) }
-        for check in checks.values { check.resume(returning: []) }
+        for answer in answers.values { answer.take(.failure(.removed)) }
+        for check in checks.values { check.take([]) }
     }
 
     // MARK: Reports
@@ -73,8 +86,8 @@ import Text
         switch report {
         case .hello: break
         case .event(let event): handle(event)
-        case .answer(let id, let result): answers.removeValue(forKey: id)?.resume(returning: result)
-        case .health(let id, let checks): self.checks.removeValue(forKey: id)?.resume(returning: checks)
+        case .answer(let id, let result): answers.removeValue(forKey: id)?.take(result)
+        case .health(let id, let checks): self.checks.removeValue(forKey: id)?.take(checks)
         }
     }
 
@@ -127,21 +140,14 @@ import Text
     package func currentHealth() async -> [HealthCheck] {
         lastID &+= 1
         let id = lastID
-        let alarm = limit(limits.checks)
-        defer { alarm?.cancel() }
         return await withCheckedContinuation { continuation in
-            checks[id] = continuation
+            checks[id] = Waiting(continuation: continuation, limit: limit(limits.checks))
             send(.health(id: id))
         }
     }
 
-    /// Limits the time for an answer, until the alarm is cancelled.
-    private func limit(_ time: Int64) -> Loop.Alarm? {
-        guard let onSilence else { return nil }
-        let alarm = Loop.Alarm(onSilence)
-        alarm.set(after: time)
-        return alarm
-    }
+    /// Limits the time for an answer, unless the other end is trusted.
+    private func limit(_ time: Int64) -> AnswerLimit? { onSilence.map { AnswerLimit(time, onSilence: $0) } }
 
     /// The number that the other end gave an insertion; nil if the insertion is over.
     private func number(of insertion: Insertion) -> UInt64? {
@@ -183,8 +189,7 @@ import Text
         guard let number = number(of: insertion) else { return .failure(.removed) }
         lastID &+= 1
         let id = lastID
-        let alarm = limit(request.asksPerson ? limits.question : limits.command)
-        defer { alarm?.cancel() }
+        let time = request.asksPerson ? limits.question : limits.command
         let tellsCancel = isCancellable || onSilence == nil
         return await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
@@ -192,7 +197,7 @@ import Text
                 guard self.number(of: insertion) == number else {
                     return continuation.resume(returning: .failure(.removed))
                 }
-                answers[id] = continuation
+                answers[id] = Waiting(continuation: continuation, limit: limit(time))
                 send(.card(request, of: number, id: id))
             }
         } onCancel: {
@@ -206,10 +211,8 @@ import Text
         guard readers[reader] != nil else { throw .serviceUnavailable }
         lastID &+= 1
         let id = lastID
-        let alarm = limit(limits.command)
-        defer { alarm?.cancel() }
         let result = await withCheckedContinuation { continuation in
-            answers[id] = continuation
+            answers[id] = Waiting(continuation: continuation, limit: limit(limits.command))
             send(.record(reader: reader, id: id))
         }
         guard case .frames(let text) = try result.get() else { throw DriverConnection.mismatch }

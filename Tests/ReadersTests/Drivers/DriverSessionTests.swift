@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-import Concurrency
 import ISO7816
 import Readers
 import Testing
 import Text
 
+@testable import Concurrency
 @testable import Drivers
 
 @Suite("The requests to whoever has readers", .timeLimit(.minutes(5))) @Loop struct DriverSessionTests {
     /// The other end, which has a card in a reader with a keypad.
     @Loop private final class Peer {
         private(set) var cancelled: [UInt32] = []
+        /// Whether the time of each request ends in the turn of its answer.
+        var isLate = false
         /// The request that is not answered before it is cancelled.
         let open = OneShot<UInt32>()
         private let isTrusted: Bool
@@ -37,6 +39,7 @@ import Text
         }
 
         private func handle(_ request: DriverRequest) {
+            defer { if isLate { Loop.fireAlarms() } }
             switch request {
             case .card(.transmit, _, let id), .card(.establishPACE, _, let id): open.fill(id)
             case .card(_, _, let id): session.handle(.answer(id: id, .success(.done)))
@@ -80,5 +83,30 @@ import Text
         #expect(await work.value == expected)
         #expect(peer.cancelled == (isTold ? [id] : []))
         await keypad.disconnect(reset: true)
+    }
+
+    @Test("an answer that is read in the turn in which its time ends counts")
+    func inTime() async throws {
+        let peer = Peer(isTrusted: false)
+        let card = try peer.card()
+        peer.session.limits.command = 0
+        peer.session.limits.checks = 0
+        peer.isLate = true
+        let connection = try await peer.session.connect(card)
+        await connection.disconnect(reset: true)
+        #expect(try await peer.session.record("Desk").isEmpty)
+        #expect(await peer.session.currentHealth().isEmpty)
+    }
+
+    @Test("a time that ends while this process stands still begins again")
+    func stoodStill() {
+        var ends = 0
+        let limit = AnswerLimit(240_000) { ends += 1 }
+        let late = Loop.now + 240_000 + 60_000
+        limit.due(at: late)
+        #expect(ends == 0)
+        limit.due(at: late + 240_000 + 1000)
+        #expect(ends == 1)
+        limit.cancel()
     }
 }
