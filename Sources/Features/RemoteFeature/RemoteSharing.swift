@@ -191,16 +191,21 @@ package import Text
     }
 
     package func handle(_ request: DriverRequest) {
-        guard let guest else {
-            if case .card(_, _, let id) = request { driver.send(.answer(id: id, .failure(.removed))) }
-            if case .record(_, let id) = request { driver.send(.answer(id: id, .failure(.removed))) }
-            if case .health(let id) = request { driver.send(.health(id: id, [])) }
-            return
-        }
+        guard let guest else { return refuse(request) }
         if leaving == 0 { guest.handle(request) } else { waiting.append(request) }
     }
 
+    /// Answers a request of a device that is not connected any more, because badged-remote waits for each answer.
+    private func refuse(_ request: DriverRequest) {
+        switch request {
+        case .card(_, _, let id), .record(_, let id): driver.send(.answer(id: id, .failure(.removed)))
+        case .health(let id): driver.send(.health(id: id, []))
+        case .look, .progress, .cancel: break
+        }
+    }
+
     private func setGuest(_ device: RemoteDevice?) {
+        for request in waiting { refuse(request) }
         waiting = []
         if let old = guest {
             leaving += 1
