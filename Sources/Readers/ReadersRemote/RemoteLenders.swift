@@ -20,6 +20,9 @@ package import Text
         package var times = LinkTimes()
         /// Milliseconds to wait for an answer of a device.
         package var answerTime: Int64 = 5000
+        /// Milliseconds to wait while a device handles other requests, with questions to its user. With `answerTime` it is
+        /// less than badged waits for the answer to a command.
+        package var turnTime: Int64 = 100_000
         /// Milliseconds after which an announcement is forgotten.
         package var sightingTime: Int64 = 5000
         /// Milliseconds after the first failed connection to a place until the next one; each further pause is longer.

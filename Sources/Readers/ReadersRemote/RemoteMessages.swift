@@ -216,7 +216,7 @@ extension LinkTimes: MessageField {
 extension RemoteLenders.Settings: MessageField {
     package func write(to writer: inout MessageWriter) {
         writer.append(list: interfaces)
-        writer.append(fields: [port, name, times, answerTime, sightingTime, firstPause])
+        writer.append(fields: [port, name, times, answerTime, turnTime, sightingTime, firstPause])
     }
 
     package init(from reader: inout MessageReader) throws(Malformed) {
@@ -225,6 +225,7 @@ extension RemoteLenders.Settings: MessageField {
         name = try reader.read()
         times = try reader.read()
         answerTime = try reader.read()
+        turnTime = try reader.read()
         sightingTime = try reader.read()
         firstPause = try reader.read()
     }

@@ -179,15 +179,24 @@ import Text
 
     /// Sends a request and waits for its answer.
     ///
-    /// Without an answer in time, or when the task is cancelled, the whole link ends. Otherwise a late answer would be
-    /// taken for that of the next request.
+    /// A request whose turn does not come in time fails. Without an answer in time, or when the task is cancelled, the
+    /// whole link ends. Otherwise a late answer would be taken for that of the next request.
     func request(
         _ message: IFDMessage,
         about insertion: Insertion,
         asksUser: Bool = false
     ) async throws(CardError) -> IFDMessage {
         let turn = turns.enter("")
-        guard await turn.value(whenCancelled: false) else { throw .cancelled }
+        let patience = Loop.Alarm { turn.fill(false) }
+        patience.set(after: lenders.settings.turnTime)
+        let hasTurn = await turn.value(whenCancelled: false)
+        patience.cancel()
+        guard hasTurn else {
+            guard !Task.isCancelled else { throw .cancelled }
+            // A card that is not released would stay in use.
+            if case .disconnect = message { close() }
+            throw .other("the device is busy")
+        }
         guard !isOver, isCurrent(insertion) else {
             turns.leave("")
             throw .removed

@@ -16,11 +16,15 @@ import Text
     private let stage: RemoteStage
 
     /// Makes a stage whose laptop is paired with the key of the desk, which the phone has from now on.
-    init() async throws {
-        let stage = try await RemoteStage.paired()
+    init() async throws { stage = try await Self.makeStage() }
+
+    private static func makeStage(
+        laptop: (inout RemoteLenders.Settings) -> Void = { _ in }
+    ) async throws -> RemoteStage {
+        let stage = try await RemoteStage.paired(laptop: laptop)
         stage.sharing.stop()
         await stage.changes.wait { !stage.lenders.devices.contains { $0.isConnected } }
-        self.stage = stage
+        return stage
     }
 
     private func lend(_ stage: RemoteStage) async throws -> CardLease {
@@ -56,6 +60,36 @@ import Text
         #expect(answer.bytes.count == 2)
         #expect(phone.link === link)
         await again.release(removingVirtualCard: false)
+        phone.stop()
+        await stage.stop()
+    }
+
+    @Test("A command whose turn does not come in time fails, and the question of the phone goes on")
+    func busy() async throws {
+        await self.stage.stop()
+        let stage = try await Self.makeStage { $0.turnTime = 1 }
+        let phone = try await ScriptedPhone(stage)
+        let lease = try await lend(stage)
+        let keypad = try #require(lease.connection as? any KeypadConnection)
+        let question = Task { @Loop () -> CardError? in
+            do throws(CardError) {
+                _ = try await keypad.establishPACE(KeypadPACERequest(passwordID: 3))
+                return nil
+            } catch { return error }
+        }
+        await phone.changes.wait { phone.received.contains { if case .establishPACE = $0 { true } else { false } } }
+        let command = try #require(CommandAPDU(bytes: [0, 0xA4, 4, 0x0C]))
+        do throws(CardError) {
+            _ = try await lease.connection.transmit(command)
+            Issue.record("the phone has got a command during its question")
+        } catch {
+            #expect(error == .other("the device is busy"))
+        }
+        phone.send(.establishPACEResponse(handle: "{s}", code: 0xF010_0002, output: [0, 0, 2, 0, 0x31, 0], .ok))
+        #expect(await question.value == nil)
+        let answer = try await lease.connection.transmit(command)
+        #expect(answer.bytes.count == 2)
+        await lease.release(removingVirtualCard: false)
         phone.stop()
         await stage.stop()
     }

@@ -79,6 +79,7 @@ import VirtualEID
         // No limit of time is reached on a busy machine.
         own.times = Self.patient
         (own.port, own.answerTime, own.sightingTime) = (0, 600_000, 600_000)
+        own.turnTime = 600_000
         own.firstPause = 0
         changeLaptop(&own)
         let lenders = RemoteLenders(stores[1], own, RemoteDriver(heartbeat: heartbeat))
