@@ -213,7 +213,7 @@ import WalletFeature
             RemoteFeature(remote?.store, remote?.lenders, remote?.sharing),
             browsers,
             state,
-            ConfinementFeature(configuration),
+            ConfinementFeature(),
             StoreHealth(
                 store,
                 Vault.recordKinds + MPinFeature.recordKinds + WalletFeature.recordKinds + RemoteStore.recordKinds

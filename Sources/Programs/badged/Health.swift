@@ -90,19 +90,15 @@ import Text
 /// Reports in GET_HEALTH whether the programs of badged that read untrusted bytes can drop their rights.
 @Loop final class ConfinementFeature: Feature {
     let commands: [CommandSpec] = []
-    private let hasPrograms: Bool
 
-    init(_ configuration: Configuration) {
-        hasPrograms = configuration.isNFCEnabled || configuration.isActivationEnabled
-    }
-
-    /// Without seccomp the programs do not start, and report that. Without Landlock one of them keeps rights.
+    /// Without seccomp the programs do not start, and report that. Without Landlock some of them keep rights.
+    /// badged-network is needed with each configuration.
     func health() async -> [HealthCheck] {
-        guard hasPrograms else { return [] }
         guard !Landlock.isSupported else { return [HealthCheck("confinement", ok: true)] }
         let advice: Phrase =
-            "badged-nfc may open every file that badged may open, because Landlock is missing: boot Linux 5.13 or "
-            + "later; lsm= must list landlock, and the unit must allow its system calls"
+            "badged-nfc, badged-network and badged-remote may open every file that their user may open, because "
+            + "Landlock is missing: boot Linux 5.13 or later; lsm= must list landlock, and the units must allow its "
+            + "system calls"
         return [HealthCheck("confinement", ok: false, advice: advice)]
     }
 }
