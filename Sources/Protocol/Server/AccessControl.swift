@@ -19,11 +19,13 @@ import Text
     private var thread: JobQueue?
     /// The users for whom a look-up has not returned. Each has one at a time, so that no user can delay the others.
     private var pending: Set<UInt32> = []
+    /// The users for whom a look-up of the groups has not returned, and the clients that wait for it.
+    private var pendingGroups: [UInt32: [OneShot<[UInt32]?>]] = [:]
     private let changes = Waiters()
     /// Whether the last thread could not be spawned, which is logged once.
     private var lacksThread = false
 
-    /// The number of users whose names are looked up at once. Further clients are decided without a look-up.
+    /// The number of users whose names or groups are looked up at once. Further clients are decided without a look-up.
     static let maximumPending = 64
 
     /// `timeout` is how long a client waits for a look-up. After this time the unknown names limit the client.
@@ -91,12 +93,30 @@ import Text
         guard policy.needsGroups(of: uid) else {
             return policy.permissions(of: AccessPolicy.Client(uid: uid, gid: .max, groups: []))
         }
-        let names = names
-        let found = OneShot<[UInt32]?>()
-        guard spawn({ found.fill(names.groups(uid)) }), let groups = await value(of: found),
-            let first = groups.first
-        else { return [] }
+        guard let groups = await groups(ofUser: uid), let first = groups.first else { return [] }
         return await permissions(uid: uid, gid: first, groups: groups)
+    }
+
+    /// Looks up the groups of a user, together with the other clients of the user. The thread stays until the name service
+    /// returns, so each user has one at most.
+    private func groups(ofUser uid: UInt32) async -> [UInt32]? {
+        if pendingGroups[uid] == nil {
+            let names = names
+            guard pendingGroups.count < Self.maximumPending,
+                spawn({ [weak self] in
+                    let groups = names.groups(uid)
+                    Task { @Loop in self?.found(groups, ofUser: uid) }
+                })
+            else { return nil }
+        }
+        let found = OneShot<[UInt32]?>()
+        // Those whose time is over have left.
+        pendingGroups[uid] = (pendingGroups[uid] ?? []).filter { !$0.isFilled } + [found]
+        return await value(of: found)
+    }
+
+    private func found(_ groups: [UInt32]?, ofUser uid: UInt32) {
+        for client in pendingGroups.removeValue(forKey: uid) ?? [] { client.fill(groups) }
     }
 
     private func lookUpEnded(for uid: UInt32) {

@@ -93,6 +93,45 @@ import Text
         #expect(await access.permissions(uid: 1002, gid: 9, groups: []) == [])
     }
 
+    @Test("the groups of a user are looked up once for all clients of the user, and those of some users at once")
+    func groups() async {
+        let release = DispatchSemaphore(value: 0)
+        defer { release.signal() }
+        let asked = Mutex<[UInt32]>([])
+        let names = NameService(
+            user: { _ in nil },
+            group: { $0 == "staff" ? 50 : nil },
+            groups: { uid in
+                asked.withLock { $0.append(uid) }
+                release.wait()
+                release.signal()
+                return [uid, 50]
+            }
+        )
+        var warnings: [String] = []
+        let policy = AccessPolicy(
+            rules: [AccessRule(.group("staff"), .scan)],
+            owner: 500,
+            names: names,
+            warnings: &warnings
+        )
+        let hasty = AccessControl(policy, names: names, timeout: .milliseconds(1))
+        for _ in 0..<3 {
+            for uid in 2000...2100 as ClosedRange<UInt32> {
+                #expect(await hasty.permissions(ofUser: uid) == [])
+            }
+        }
+        let patient = AccessControl(policy, names: names, timeout: .seconds(600))
+        let clients = (0..<3).map { _ in
+            Task.immediate { @Loop in await patient.permissions(ofUser: 3000) }
+        }
+        release.signal()
+        for client in clients { #expect(await client.value == .scan) }
+        let all = asked.withLock { $0 }
+        #expect(all.count <= AccessControl.maximumPending + 1)
+        #expect(Set(all).count == all.count)
+    }
+
     @Test("rules whose names are not found in time are loaded, and deny")
     func loadWithoutNames() async {
         let (names, release) = Self.hangingNames(1002)
