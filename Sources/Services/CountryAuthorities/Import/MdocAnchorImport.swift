@@ -47,8 +47,9 @@ package struct MdocAnchorImport: Sendable {
                 return nil
             }
             let words = types.sorted().joined(separator: ", ")
-            return
+            return Phrase(
                 "\(certificate.subject.text) counts for \(words) only, as before or as the authority that vouches for it: for other documents, copy its file into their folder"
+            )
         }
         return ownComplaints + documents.complaints + restricted
     }
