@@ -153,8 +153,12 @@ package import Text
     }
 
     /// Logs a line. Any web page can cause one, so their number is limited.
-    private func log(_ text: String, isRefusal: Bool = false) {
-        if lineLimit.mayWrite(at: Int(Loop.now / 1000)) { lineLog(text, isRefusal) }
+    /// - Returns: whether it was written.
+    @discardableResult
+    private func log(_ text: String, isRefusal: Bool = false) -> Bool {
+        guard lineLimit.mayWrite(at: Int(Loop.now / 1000)) else { return false }
+        lineLog(text, isRefusal)
+        return true
     }
 
     // MARK: Connections
@@ -211,8 +215,9 @@ package import Text
     private func serve(_ socket: Int32) {
         let user = user(socket)
         guard let daemon, makeRoom(for: user) else {
-            if !hasLoggedRefusal { log("connections are refused: the limit is \(Self.maximumConnections)") }
-            hasLoggedRefusal = true
+            if !hasLoggedRefusal {
+                hasLoggedRefusal = log("connections are refused: the limit is \(Self.maximumConnections)")
+            }
             close(socket)
             return
         }

@@ -179,7 +179,7 @@ import Text
 
     /// Sends a request and waits for its answer.
     ///
-    /// A request whose turn does not come in time fails. Without an answer in time, or when the task is cancelled, the
+    /// A request whose turn does not come in time fails, as at a reader that another program uses. Without an answer in time, or when the task is cancelled, the
     /// whole link ends. Otherwise a late answer would be taken for that of the next request.
     func request(
         _ message: IFDMessage,
@@ -188,14 +188,15 @@ import Text
     ) async throws(CardError) -> IFDMessage {
         let turn = turns.enter("")
         let patience = Loop.Alarm { turn.fill(false) }
-        patience.set(after: lenders.settings.turnTime)
+        // badged waits for longer where a person is asked, too.
+        patience.set(after: lenders.settings.turnTime + (asksUser ? Self.userTime : 0))
         let hasTurn = await turn.value(whenCancelled: false)
         patience.cancel()
         guard hasTurn else {
             guard !Task.isCancelled else { throw .cancelled }
             // A card that is not released would stay in use.
-            if case .disconnect = message { close() }
-            throw .other("the device is busy")
+            if case .disconnect = message, isCurrent(insertion) { close() }
+            throw .exclusive
         }
         guard !isOver, isCurrent(insertion) else {
             turns.leave("")

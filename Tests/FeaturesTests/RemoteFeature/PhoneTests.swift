@@ -83,7 +83,7 @@ import Text
             _ = try await lease.connection.transmit(command)
             Issue.record("the phone has got a command during its question")
         } catch {
-            #expect(error == .other("the device is busy"))
+            #expect(error == .exclusive)
         }
         phone.send(.establishPACEResponse(handle: "{s}", code: 0xF010_0002, output: [0, 0, 2, 0, 0x31, 0], .ok))
         #expect(await question.value == nil)
