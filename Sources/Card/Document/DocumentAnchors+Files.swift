@@ -108,12 +108,9 @@ extension DocumentAnchors {
             if !certificate.isSelfSigned {
                 try addLink(certificate)
             } else if isTrusted(certificate, at: time) {
-                // It counts for what the authority counts that vouches for it.
-                try trust(
-                    certificate,
-                    for: docTypes(vouchedFor: certificate, at: time),
-                    isChosen: isOfChosenAuthority(certificate, at: time)
-                )
+                let types = docTypes(rules.types, vouchedFor: certificate, at: time)
+                guard types?.isEmpty != true else { throw Self.notTrusted }
+                try trust(certificate, for: types, isChosen: isOfChosenAuthority(certificate, at: time))
             } else {
                 throw Self.notTrusted
             }

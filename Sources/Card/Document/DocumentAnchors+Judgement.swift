@@ -177,13 +177,24 @@ extension DocumentAnchors {
 
     /// Whether a chain leads to an authority that the administrator has chosen, and not only to one of a list.
     func isOfChosenAuthority(_ certificate: DocumentCertificate, at time: Int) -> Bool {
-        var visited: Set<DocumentCertificate> = [certificate]
-        return chain(of: certificate, time, 0, 0, false, 0, &visited, needsChoice: true) != nil
+        chosenChain(of: certificate, at: time) != nil
     }
 
-    /// The types of mobile documents for which the authority counts that vouches for a certificate; nil for all.
-    func docTypes(vouchedFor certificate: DocumentCertificate, at time: Int) -> Set<String>? {
-        chain(of: certificate, at: time)?.steps.last.flatMap { docTypes(of: $0.issuer) }
+    private func chosenChain(of certificate: DocumentCertificate, at time: Int) -> Chain? {
+        var visited: Set<DocumentCertificate> = [certificate]
+        return chain(of: certificate, time, 0, 0, false, 0, &visited, needsChoice: true)
+    }
+
+    /// The types of mobile documents, of those of a file (nil: all), for which the authority counts that vouches for a
+    /// certificate; nil for all.
+    func docTypes(
+        _ types: Set<String>?,
+        vouchedFor certificate: DocumentCertificate,
+        at time: Int
+    ) -> Set<String>? {
+        let chain = chosenChain(of: certificate, at: time) ?? chain(of: certificate, at: time)
+        let own = chain?.steps.last.flatMap { docTypes(of: $0.issuer) }
+        return types.map { own?.intersection($0) ?? $0 } ?? own
     }
 
     /// Finds a chain in which every signature is right and, unless they are ignored, every rule is kept; nil if there is

@@ -96,14 +96,18 @@ package struct DocumentAnchors: Sendable {
     ) throws(Malformed) {
         guard certificate.signsCertificates, certificate.isSelfIssued else { throw Self.refusal(of: certificate) }
         guard certificate.isSelfSigned else { throw Self.wrongSignature }
-        let isForAll = roles[certificate] == .authority && docTypes[certificate] == nil
-        docTypes[certificate] = isForAll ? nil : types.map { $0.union(docTypes[certificate] ?? []) }
-        insert(certificate, .authority)
+        insert(certificate, for: types)
         if isChosen { chosen.insert(certificate) }
     }
 
     /// The types of mobile documents for which an authority is trusted; nil for all.
     package func docTypes(of certificate: DocumentCertificate) -> Set<String>? { docTypes[certificate] }
+
+    private mutating func insert(_ authority: DocumentCertificate, for types: Set<String>?) {
+        let isForAll = roles[authority] == .authority && docTypes[authority] == nil
+        docTypes[authority] = isForAll ? nil : types.map { $0.union(docTypes[authority] ?? []) }
+        insert(authority, .authority)
+    }
 
     private mutating func insert(_ certificate: DocumentCertificate, _ role: Role) {
         // What is trusted stays so.
@@ -138,22 +142,21 @@ package struct DocumentAnchors: Sendable {
         let pinned = list.proofs.first { $0.signer.fingerprint == fingerprint }
         let signer =
             if let pinned { pinned.signer } else { try requireTrust(in: list.proofs, of: .masterList, at: time) }
-        let own = docTypes(vouchedFor: signer, at: time)
-        let types = types.map { own?.intersection($0) ?? $0 } ?? own
+        let types = docTypes(types, vouchedFor: signer, at: time)
         if let pinned, let objection = objection(to: pinned, at: time) { throw objection }
         var added = Added(skipped: list.malformed)
         for certificate in list.certificates {
             // A certificate that is here already needs no second check.
             let role = roles[certificate] ?? (certificate.isSelfSigned ? .authority : .link)
             switch certificate.signsCertificates ? role : nil {
-            case .authority: added.authorities += 1
-            case .link: added.links += 1
-            case nil:
-                added.skipped += 1
-                continue
+            case .authority where types?.isEmpty != true:
+                added.authorities += 1
+                insert(certificate, for: types)
+            case .link:
+                added.links += 1
+                insert(certificate, role)
+            case .authority, nil: added.skipped += 1
             }
-            if role == .authority, roles[certificate] == nil { docTypes[certificate] = types }
-            insert(certificate, role)
         }
         if let pinned, let authority = chain(of: pinned.signer, at: time)?.steps.last?.issuer {
             chosen.insert(authority)

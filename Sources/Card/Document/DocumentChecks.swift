@@ -143,7 +143,7 @@ package struct AuthorityCheck: Sendable, Equatable {
         case .noRevocationList:
             "import a current revocation list of the country: sudo badgectl documents anchors import FILE.crl"
         case .unusableList:
-            "remove the file that cannot be used, then import the revocation list or defect list again"
+            "remove or repair what cannot be used, as GET_HEALTH says, then import the revocation or defect list again"
         default: nil
         }
     }

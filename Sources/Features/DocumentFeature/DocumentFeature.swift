@@ -92,6 +92,15 @@ import Text
         let name = "documentAnchors"
         let summary = await folder.summary(at: time())
         var facts = [HealthCheck.Fact("authorities", summary.authorities), .init("folder", folder.path)]
+        let unusable = HealthCheck.unusable(
+            name,
+            folder.path,
+            command: "documents",
+            unread: summary.unread,
+            lists: summary.authorities > 0 ? summary.unusableLists.map { ($0.place, $0.fault) } : [],
+            facts: facts
+        )
+        if let unusable { return [unusable] }
         guard let newest = summary.newest, summary.authorities > 0 else {
             let isMissing = access(folder.path, F_OK) != 0
             if isMissing, folder.mayBeMissing { return [HealthCheck(name, ok: true, facts: facts)] }
@@ -109,15 +118,6 @@ import Text
             ]
         }
         facts.insert(.init("newest", DocumentTime.text(newest)), at: 1)
-        let unusable = HealthCheck.unusable(
-            name,
-            folder.path,
-            command: "documents",
-            unread: summary.unread,
-            lists: summary.unusableLists.map { ($0.place, $0.fault) },
-            facts: facts
-        )
-        if let unusable { return [unusable] }
         let isOld = newest < time() - Self.maximumAge
         return [
             HealthCheck(

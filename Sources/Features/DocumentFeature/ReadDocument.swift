@@ -48,6 +48,8 @@ struct DocumentRequest {
     /// When the chip was last begun to be read, in seconds since 1970. The document may have been waited for for days.
     private var time = 0
     private var authorities: Task<DocumentAnchors, Never>?
+    /// The same, begun while the client is asked.
+    private var early: Task<DocumentAnchors, Never>?
     private var reading: DocumentReading
     /// What has happened to the document of `reading`.
     private var tries = Tries()
@@ -112,6 +114,7 @@ struct DocumentRequest {
 
     /// Wipes what was read, unless a message has it. After CANCEL the last command may still run until then.
     deinit {
+        early?.cancel()
         authorities?.cancel()
         reading.wipe()
     }
@@ -155,18 +158,13 @@ struct DocumentRequest {
         reading.wipe()
         reading = DocumentReading(groups: request.groups)
         tries = Tries()
-        // The folder may have hundreds of files, which are read while the client is asked.
-        _ = readAuthorities()
+        // The folder may have hundreds of files.
+        early = readAuthorities(at: now())
     }
 
-    /// Reads the authorities as they are now; those of a folder that has not changed are there at once.
-    private func readAuthorities() -> Task<DocumentAnchors, Never> {
-        time = now()
-        let reading = Task.detached(executorPreference: Requester.share) { [folder, time] in
-            await folder.anchors(at: time)
-        }
-        authorities = reading
-        return reading
+    /// Reads the authorities; those of a folder that has not changed are there at once.
+    private func readAuthorities(at time: Int) -> Task<DocumentAnchors, Never> {
+        Task.detached(executorPreference: Requester.share) { [folder] in await folder.anchors(at: time) }
     }
 
     /// Asks for the key of a document of which nothing is known.
@@ -235,8 +233,11 @@ struct DocumentRequest {
         _ known: KnownChip?
     ) async throws(Failure) {
         workflow.workBegins()
-        let anchors = await readAuthorities().cancellableValue
-        let time = time
+        let time = now()
+        self.time = time
+        let authorities = readAuthorities(at: time)
+        self.authorities = authorities
+        let anchors = await authorities.cancellableValue
         // A copy, because the reading is not isolated to the loop; the files are not copied.
         var copy = reading
         reading = DocumentReading(groups: request.groups)

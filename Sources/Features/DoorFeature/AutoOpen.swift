@@ -22,6 +22,8 @@ struct AutoOpen {
 
     mutating func forgetVisits() { visited = [] }
 
+    mutating func forgetVisit(_ reader: DoorReader) { visited.remove(reader.number) }
+
     /// Handles a change of a reader. A connected reader does not advertise, so its loss does not end a visit.
     /// - Parameters:
     ///   - reader: the reader as it is now.

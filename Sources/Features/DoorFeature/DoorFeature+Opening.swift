@@ -127,6 +127,8 @@ extension DoorFeature {
         let reader = question.reader
         guard let radio, scanFilter(of: call.session) != nil else { return refused(Self.noScan, reader.id) }
         guard reader.isActive(at: radio.now) else { return refused(Self.notReceived, reader.id) }
+        // Another opening has begun since the question, so the reader is asked for again.
+        if !hasRoom(for: reader, client) { client.autoOpen.forgetVisit(reader) }
         return Reply(open(reader, question.openingType, question.key, for: call.session))
     }
 
@@ -174,10 +176,8 @@ extension DoorFeature {
     func noticed(_ reader: DoorReader, isLost: Bool, _ session: Session, at now: Milliseconds) {
         guard let client = openingClients[ObjectIdentifier(session)] else { return }
         let isConnected = client.isConnected(reader, at: now)
-        // A question waits for its user anyway.
-        let isPossible = client.autoOpen.mode != .on || hasRoom(for: reader, client)
-        guard
-            client.autoOpen.notice(reader, isLost: isLost, isConnected: isConnected, hasRoom: isPossible, at: now)
+        let hasRoom = hasRoom(for: reader, client)
+        guard client.autoOpen.notice(reader, isLost: isLost, isConnected: isConnected, hasRoom: hasRoom, at: now)
         else { return }
         let (type, key) = (client.autoOpen.openingType, client.autoOpen.key)
         if client.autoOpen.mode == .on { return session.push(open(reader, type, key, for: session)) }

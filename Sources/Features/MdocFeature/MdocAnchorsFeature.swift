@@ -54,17 +54,16 @@ import Text
     private func anchorChecks(_ summary: MdocAnchorSummary) -> [HealthCheck] {
         let name = "mdocAnchors"
         let facts = [HealthCheck.Fact("authorities", summary.authorities), .init("folder", folder.path)]
-        guard summary.authorities == 0 else {
-            let unusable = HealthCheck.unusable(
-                name,
-                folder.path,
-                command: "mdoc",
-                unread: summary.unread,
-                lists: summary.unusableLists.map { ($0.place, $0.fault) },
-                facts: facts
-            )
-            return [unusable ?? HealthCheck(name, ok: true, facts: facts)]
-        }
+        let unusable = HealthCheck.unusable(
+            name,
+            folder.path,
+            command: "mdoc",
+            unread: summary.unread,
+            lists: summary.authorities > 0 ? summary.unusableLists.map { ($0.place, $0.fault) } : [],
+            facts: facts
+        )
+        if let unusable { return [unusable] }
+        guard summary.authorities == 0 else { return [HealthCheck(name, ok: true, facts: facts)] }
         let isMissing = access(folder.path, F_OK) != 0
         if isMissing, folder.mayBeMissing { return [HealthCheck(name, ok: true, facts: facts)] }
         return [

@@ -29,7 +29,8 @@ package struct AnchorFiles: Equatable, Sendable {
             maximumCount: Self.maximumCount + 1
         )
         guard let names else {
-            if let folder { unread.append(UnreadFolder(place: folder, fault: Malformed(errorText()))) }
+            guard folder != nil || errno != ENOENT else { return [] }
+            unread.append(UnreadFolder(place: folder ?? ".", fault: Malformed(errorText())))
             return []
         }
         if names.count > Self.maximumCount { noteExcess() }
@@ -54,7 +55,9 @@ package struct AnchorFiles: Equatable, Sendable {
     package static func hasRoom(for names: some Sequence<String>, in path: String) -> Bool {
         var all = Set(names)
         for name in CertificateFiles.names(in: path, suffix: "", maximumCount: .max) ?? [] {
-            let inside = CertificateFiles.names(in: "\(path)/\(name)", suffix: "", maximumCount: .max)
+            let inside =
+                MdocAnchorFolder.isDocType(name)
+                ? CertificateFiles.names(in: "\(path)/\(name)", suffix: "", maximumCount: .max) : nil
             all.formUnion(inside.map { $0.map { "\(name)/\($0)" } } ?? [name])
         }
         return all.count <= maximumCount
@@ -73,10 +76,11 @@ extension HealthCheck {
         facts: [Fact]
     ) -> HealthCheck? {
         if let first = unread.first {
+            let place = first.place == "." ? folder : "\(folder)/\(first.place)"
             return HealthCheck(
                 name,
                 ok: false,
-                cause: "of the folder \(folder)/\(first.place) not all files are read: \(first.fault.words)",
+                cause: "of the folder \(place) not all files are read: \(first.fault.words)",
                 advice:
                     "see that badged may read it, and that it has at most \(AnchorFiles.maximumCount) files, such as one PEM file for the signers of a country",
                 facts: facts

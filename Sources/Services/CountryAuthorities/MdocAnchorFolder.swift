@@ -191,9 +191,11 @@ package final class MdocAnchorFolder: Sendable {
             case .failed(let reason): ignore(stamp, name, Malformed(reason))
             }
         }
-        // The authorities of all folders come first, because a list may lie in any.
+        // The authorities of all folders come first, because a list may lie in any. Those for one type come before those
+        // of the folder itself, so that what these vouch for counts for the same types each time.
+        let ordered = groups.sorted { ($0.key == nil ? 1 : 0, $0.key ?? "") < ($1.key == nil ? 1 : 0, $1.key ?? "") }
         for pass in 0..<2 {
-            for (type, files) in groups where !Task.isCancelled {
+            for (type, files) in ordered where !Task.isCancelled {
                 let added = anchors.addFiles(files, for: type.map { [$0] }, at: time)
                 if pass == 1 { warnings += added.warnings }
             }

@@ -418,6 +418,25 @@ private final class FewKeys: CredentialProvider {
         #expect(stage.connector.addresses == [OpeningStage.address, other])
     }
 
+    @Test("a reader that was allowed while its adapter opens another one is asked for again")
+    func askedAgain() async throws {
+        #expect(await client.ask(#"{"cmd":"SET_AUTO_OPEN","mode":"ask"}"#, "AUTO_OPEN") != nil)
+        let other = DeviceAddress(bits: 0xC000_0000_0002, isRandom: true)
+        stage.advertise(-30, times: 12)
+        let first = try #require(await client.next("ASK_OPEN")?["token"]?.int)
+        stage.advertise(-30, times: 12, from: other)
+        let second = try #require(await client.next("ASK_OPEN")?["token"]?.int)
+        stage.connector.holds = true
+        await client.send(#"{"cmd":"ALLOW_OPEN","token":\#(first),"allow":true}"#)
+        await stage.connector.wait(connections: 1)
+        await client.send(#"{"cmd":"ALLOW_OPEN","token":\#(second),"allow":true}"#)
+        #expect(await client.next("OPENING_RESULT")?["status"] == .string("busy"))
+        stage.connector.release()
+        #expect(await client.next("OPENING_RESULT")?["status"] == .string("success"))
+        stage.advertise(-30, times: 3, from: other)
+        #expect(await client.next("ASK_OPEN")?["reader"] == .string("pkoc-C0:00:00:00:00:02"))
+    }
+
     @Test("a reader that is silent while it is connected is opened once in a visit")
     func silentWhileConnected() async throws {
         #expect(await client.ask(#"{"cmd":"SET_AUTO_OPEN","mode":"on"}"#, "AUTO_OPEN") != nil)

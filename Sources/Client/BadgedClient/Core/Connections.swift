@@ -60,8 +60,11 @@ extension DaemonConnection {
             fileprivate let connect: @Sendable () async throws(ClientError) -> DaemonConnection
             /// The pause before the next try; nil: none.
             fileprivate(set) var pause: Duration?
-            /// The messages of the last connection.
-            fileprivate var last: Inbox?
+            /// The messages of the last connection, and when it began.
+            fileprivate var last: (inbox: Inbox, begin: ContinuousClock.Instant)?
+
+            /// A connection that lasts longer was served.
+            private static let settled = Duration.seconds(10)
 
             public mutating func next() async throws(ClientError) -> DaemonConnection? {
                 try await next(isolation: nil)
@@ -70,7 +73,8 @@ extension DaemonConnection {
             public mutating func next(
                 isolation actor: isolated (any Actor)?
             ) async throws(ClientError) -> DaemonConnection? {
-                if last?.hasReceived == true { pause = nil }
+                // A program that only listens, and may hear of no reader, has received nothing.
+                if let last, last.inbox.hasReceived || .now - last.begin > Self.settled { pause = nil }
                 last = nil
                 var failures = 0
                 while true {
@@ -82,7 +86,7 @@ extension DaemonConnection {
                     pause = pause.map { Swift.min($0 * 2, retry.longestPause) } ?? retry.firstPause
                     do throws(ClientError) {
                         let new = try await connect()
-                        last = new.link.inbox
+                        last = (new.link.inbox, .now)
                         return new
                     } catch {
                         failures += 1

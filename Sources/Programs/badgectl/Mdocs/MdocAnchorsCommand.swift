@@ -74,6 +74,7 @@ enum MdocAnchorsCommand {
             if try await DocumentAnchorsCommand.agrees(to: questions) { chosen.documents.accept(questions) }
         }
         chosen.documents.finish()
+        for note in chosen.notes { Output.note(tr(note).printable) }
         for complaint in chosen.complaints { Output.note(tr("left \(complaint)").printable) }
         let files = chosen.files
         guard !files.isEmpty else {

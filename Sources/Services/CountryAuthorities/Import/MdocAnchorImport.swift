@@ -23,6 +23,9 @@ package struct MdocAnchorImport: Sendable {
     package private(set) var malformed = 0
     private let root: Root?
     private let docType: String?
+    private let present: DocumentAnchors
+    /// The certificates that the administrator has named, and not only lists that have them.
+    private var named: Set<DocumentCertificate> = []
     private let time: Int
 
     /// The longest file in an archive.
@@ -37,21 +40,23 @@ package struct MdocAnchorImport: Sendable {
         documents = DocumentAnchorImport(present: present, at: time)
         self.root = root
         self.docType = docType
+        self.present = present
         self.time = time
     }
 
     /// What was left, and why.
-    package var complaints: [Phrase] {
-        let restricted = authorities.compactMap { _, certificate -> Phrase? in
-            guard let types = documents.anchors.docTypes(of: certificate), types != docType.map({ Set([$0]) }) else {
-                return nil
+    package var complaints: [Phrase] { ownComplaints + documents.complaints }
+
+    /// What the user is to know of what was taken.
+    package var notes: [Phrase] {
+        documents.notes
+            + authorities.compactMap { _, certificate -> Phrase? in
+                guard let types = types(of: certificate), types != docType.map({ Set([$0]) }) else { return nil }
+                let words = types.sorted().joined(separator: ", ")
+                return Phrase(
+                    "\(certificate.subject.text) counts for \(words) only, as the authority that vouches for it: for other documents, copy its file into their folder"
+                )
             }
-            let words = types.sorted().joined(separator: ", ")
-            return Phrase(
-                "\(certificate.subject.text) counts for \(words) only, as before or as the authority that vouches for it: for other documents, copy its file into their folder"
-            )
-        }
-        return ownComplaints + documents.complaints + restricted
     }
 
     /// The files to write, by name. Certificates of authorities that count for one document type are in its folder.
@@ -59,11 +64,18 @@ package struct MdocAnchorImport: Sendable {
         var files = documents.files
         for (name, certificate) in authorities {
             files[name] = nil
-            // Another authority may vouch for it, and not for all documents.
-            let types = documents.anchors.docTypes(of: certificate)?.sorted().map(Optional.some) ?? [docType]
-            for type in types { files[place(type, name)] = certificate.bytes }
+            for type in types(of: certificate)?.sorted().map(Optional.some) ?? [docType] {
+                files[place(type, name)] = certificate.bytes
+            }
         }
         return files.merging(ownFiles) { $1 }
+    }
+
+    /// The types of documents for which an authority counts, because another one vouches for it; nil: those of the
+    /// import, as for each one that the administrator has chosen.
+    private func types(of certificate: DocumentCertificate) -> Set<String>? {
+        named.contains(certificate) && present.role(of: certificate) == .authority
+            ? nil : documents.anchors.docTypes(of: certificate)
     }
 
     /// The certificates of authorities among the files, by name.
@@ -98,7 +110,14 @@ package struct MdocAnchorImport: Sendable {
 
     private mutating func addFile(_ place: String, _ content: [UInt8]) {
         // DER and text begin otherwise.
-        guard MdocStatusList.looksLike(content) else { return documents.add(place, content) }
+        guard MdocStatusList.looksLike(content) else {
+            if let file = try? DocumentAnchorFile(content) {
+                for entry in DocumentAnchors.Entry.all(of: place, file, []) where entry.isChosen {
+                    if case .certificate(let certificate) = entry.file { named.insert(certificate) }
+                }
+            }
+            return documents.add(place, content)
+        }
         do throws(MdocProblem) {
             if let list = try? MdocStatusList(content) {
                 guard list.isCurrent(at: time) else {
