@@ -15,7 +15,7 @@ import Transfers
         ChildProcess.requireSocket(of: name, hint: "see RUN_AUTH in badged(8)")
         ProcessHardening.apply()
         if let fault = TransferJob.fault { ChildProcess.refuse(name, hint: fault) }
-        guard ChildProcess.endWithSocket(grace: 0), Confinement.network.apply(to: name) else { exit(1) }
+        guard Confinement.network.apply(to: name), ChildProcess.endWithSocket(grace: 0) else { exit(1) }
         TransferJob(socket: socket).serve()
         // exit() would wait for look-ups of names that hang.
         _exit(0)

@@ -37,7 +37,7 @@ package struct DriverServer: Sendable {
             Log.report(error)
             exit(error.exitCode)
         }
-        guard ChildProcess.endWithSocket(grace: grace), rights.apply(to: program) else { exit(1) }
+        guard rights.apply(to: program), ChildProcess.endWithSocket(grace: grace) else { exit(1) }
         send(.hello(program: program, version: Version.current))
     }
 

@@ -18,7 +18,8 @@ package struct Confinement: Sendable {
     /// Folders in which files can be created, removed and renamed, too.
     var owned: [String] = []
 
-    /// Confines the process for the rest of its life, with all its threads.
+    /// Confines the process for the rest of its life. Landlock holds for this thread and those that it starts from now
+    /// on, and not for those that run already: a program with rights to files calls this before it starts a thread.
     ///
     /// A kernel without Landlock (before 5.13, or without it in `lsm=`) limits only the system calls; GET_HEALTH
     /// reports this.
