@@ -131,6 +131,7 @@ echo "pcscd active"
 printf 'listener 1883 127.0.0.1\nallow_anonymous true\n' >/run/mosquitto.conf
 mosquitto -d -c /run/mosquitto.conf
 systemctl start badged-mqtt.service; echo "mqtt-unnamed $?"
+value mqtt-unnamed-state systemctl show badged-mqtt.service --property ActiveState --value
 printf '[broker]\nurl = mqtt://localhost\n[publish]\nhost = box\nopenings = yes\ncredentials = plain\n' >/etc/badged/mqtt.conf
 systemctl reset-failed badged-mqtt.service
 systemctl start badged-mqtt.service; echo "mqtt-start $?"
@@ -240,6 +241,7 @@ check "a member of group badged may not" holds "$found" '^network-refused 1$'
 check "GET_HEALTH has a check of pcscd" holds "$found" '^health .*"name":"pcsc'
 check "pcscd was started by its socket" holds "$found" '^pcscd active'
 check "badged-mqtt does not start without a broker" holds "$found" '^mqtt-unnamed [1-9]'
+check "it has failed then, and is not started again and again" holds "$found" '^mqtt-unnamed-state failed$'
 check "badged-mqtt starts with one" holds "$found" '^mqtt-start 0$'
 check "it is connected to the broker, and badged lets it watch" holds "$found" '^mqtt broker: +localhost:1883 connected .*taps are watched'
 check "it is told whether the clock is synchronised" holds "$found" '^mqtt-clock .*"clock":(true|false)'

@@ -39,7 +39,10 @@ import Vault
             var errors: [StartError] = []
             let configuration = MQTTConfiguration(path: path, errors: &errors)
             var notes: [String] = []
-            if case .check = action { notes = configuration.tryFiles(&errors) }
+            switch action {
+            case .run, .check: notes = configuration.tryFiles(&errors)
+            case .status, .pseudonym, .forget, .events: break
+            }
             guard errors.isEmpty else {
                 for error in errors { Log.report(error) }
                 exit(StartError.exitCode(of: errors))

@@ -31,12 +31,16 @@ import Text
             }
             var errors: [StartError] = []
             let configuration = OSDPConfiguration(path: path, errors: &errors)
-            if isCheck { checkFiles(configuration, &errors) }
+            var notes: [String] = []
+            if forgotten == nil { notes = checkFiles(configuration, &errors) }
             guard errors.isEmpty else {
                 for error in errors { Log.report(error) }
                 exit(StartError.exitCode(of: errors))
             }
-            if isCheck { return print("\(path) is right") }
+            if isCheck {
+                for note in notes { print("note: \(note)") }
+                return print("\(path) is right")
+            }
             if let forgotten {
                 guard configuration.panels.contains(where: { $0.bus.name == forgotten }) else {
                     throw usage("\(path) has no panel \(forgotten)")
@@ -73,7 +77,9 @@ import Text
 
     /// Reads the keys and what panels have set, as the start does. A credential of systemd is there only in the
     /// service.
-    private static func checkFiles(_ configuration: OSDPConfiguration, _ errors: inout [StartError]) {
+    /// - Returns: what could not be tried.
+    private static func checkFiles(_ configuration: OSDPConfiguration, _ errors: inout [StartError]) -> [String] {
+        var notes: [String] = []
         func attempt<Value>(_ value: @autoclosure () throws(StartError) -> Value) {
             do throws(StartError) { _ = try value() } catch { errors.append(error) }
         }
@@ -83,7 +89,9 @@ import Text
             }
             let isCredential = bus.keyFile?.hasPrefix("/run/credentials/") ?? false
             if isCredential, systemEnvironment("CREDENTIALS_DIRECTORY") == nil {
-                print("note: the key of \(bus.name) is a credential of the service: it is read when the service starts")
+                notes.append(
+                    "the key of \(bus.name) is a credential of the service: it is read when the service starts"
+                )
                 continue
             }
             attempt(try bus.key())
@@ -95,10 +103,10 @@ import Text
             attempt(try ConfiguredPath.checkSocket(socket, isMade: false, of: "[server] socket"))
         }
         if let socket = configuration.socket, access(socket, F_OK) != 0 {
-            print("note: socket \(socket): \(errorText()): badged does not run, or has another socket")
+            notes.append("socket \(socket): \(errorText()): badged does not run, or has another socket")
         }
         // What is in such a folder is not known.
-        guard fault == nil else { return }
+        guard fault == nil else { return notes }
         // systemd makes the standard folder.
         let isMade = access(folder.path, F_OK) == 0
         for panel in configuration.panels where !configuration.faulty.contains(panel.bus.name) {
@@ -110,6 +118,7 @@ import Text
             }
             if isMade, panel.acceptsCommunication { attempt(try folder.communication(of: panel.bus.name)) }
         }
+        return notes
     }
 
     private static func run(_ configuration: OSDPConfiguration, _ path: String) throws(StartError) -> Never {

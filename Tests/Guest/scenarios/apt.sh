@@ -150,4 +150,8 @@ check "no unit has failed" test -z "$(systemctl --failed --no-legend)"
 check "after the purge apt installs badged anew" apt install "$root"/.build-deb/badged_*.deb
 check "with its own configuration" holds /etc/badged/badged.conf '^#socket = '
 check "the socket listens" is badged.socket ActiveState active
+check "badged-mqtt, too" apt install "$root"/.build-deb/badged-mqtt_*.deb
+check "apt removes both" apt remove badged
+check "and purges badged" apt purge badged
+check "the configuration of badged-mqtt stays" test -e /etc/badged/mqtt.conf
 finish
