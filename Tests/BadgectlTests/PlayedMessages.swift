@@ -41,7 +41,8 @@ enum Say {
     static let cancelled = failed("User_Cancelled")
     static func rights(_ effective: String = #""Address","FamilyName","GivenNames""#, error: String? = nil) -> String {
         let error = error.map { #""error":"\#($0)","# } ?? ""
-        return #"{"aux":{"requiredAge":"18"},"chat":{"effective":[\#(effective)],"optional":["GivenNames"],"#
+        let aux = #""aux":{"ageVerificationDate":"2008-06-15","requiredAge":"18"}"#
+        return #"{\#(aux),"chat":{"effective":[\#(effective)],"optional":["GivenNames"],"#
             + #""required":["Address","FamilyName","AgeVerification"]},\#(error)"msg":"ACCESS_RIGHTS"}"#
     }
     static let certificate =

@@ -79,9 +79,11 @@ extension EIDFeature {
         else { throw Failure(ActivationError.busy) }
         let request = call.request
         browserAuthentications[id] = authenticate(in: userInterface, at: url) { [weak self, weak session] end in
+            // A session that is gone has removed its entry, and another one may have its address now.
+            guard let session else { return }
             self?.browserAuthentications[id] = nil
             let error = end.url == nil ? Phrase(verbatim: ActivationError(end.reason).rawValue) : nil
-            session?.answer(ActivationMessage(url: end.url, error: error), to: request)
+            session.answer(ActivationMessage(url: end.url, error: error), to: request)
         }
         session.push(WrittenMessage("ACTIVATION") { $0.member("accepted", true) })
         return .none
@@ -133,9 +135,10 @@ private enum ActivationError: String {
         switch reason {
         case .parseTcTokenInvalidURL, .parseTcTokenMissingURL, .getTcTokenInvalidServerReply,
             .getTcTokenServiceUnavailable, .getTcTokenServerError, .getTcTokenClientError, .getTcTokenEmptyData,
-            .getTcTokenInvalidData:
+            .getTcTokenInvalidData, .getTcTokenInvalidRedirectURL:
             self = .noTcToken
-        case .getTcTokenNetworkError: self = .unreachable
+        case .getTcTokenNetworkError, .getTcTokenInvalidCertificateKeyLength, .getTcTokenInvalidEphemeralKeyLength:
+            self = .unreachable
         case .getTcTokenInvalidURL: self = .insecure
         default: self = .noAddress
         }

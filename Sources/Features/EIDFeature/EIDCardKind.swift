@@ -62,4 +62,8 @@ extension CardObstacle {
     static let unacceptedType = CardObstacle("unacceptedType") {
         "The service does not accept the kind of eID in reader '\($0)': use another card"
     }
+    /// What the service says of itself is longer than a reader with a keypad takes.
+    static let longDescription = CardObstacle("longDescription") {
+        "Reader '\($0)' cannot show the description of this service, which is too long: use a reader without a keypad"
+    }
 }

@@ -17,6 +17,8 @@ struct EIDRequirements: CardRequirements {
     var eidTypes: Set<EIDType>?
     /// Decides about PINs without a person; nil: there are none.
     var automaticPINs: AutomaticPINs?
+    /// The bytes of the description of the service, which a reader with a keypad shows.
+    var descriptionLength = 0
 
     var wrongKind: CardObstacle { .noEIDCard }
 
@@ -27,6 +29,7 @@ struct EIDRequirements: CardRequirements {
             if profile.isInoperative { return .inoperative }
         }
         if needsExtendedLength, !reader.hasExtendedLength { return .noExtendedLength }
+        if reader.hasKeypad, descriptionLength > KeypadPACERequest.maximumDescription { return .longDescription }
         return nil
     }
 
@@ -51,7 +54,8 @@ extension EIDRequirements {
             needsExtendedLength: true,
             needsPIN: !consent.isByCAN,
             eidTypes: request.acceptedEIDTypes,
-            automaticPINs: automaticPINs
+            automaticPINs: automaticPINs,
+            descriptionLength: request.description.encoded.count
         )
     }
 }

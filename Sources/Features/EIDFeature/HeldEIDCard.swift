@@ -14,6 +14,8 @@ import Text
     let lease: CardLease
     private let card: EIDCard
     private let keypad: (any KeypadConnection)?
+    /// Whether the reader had a keypad when this card was taken.
+    let hasKeypad: Bool
     private var profile: EIDCardProfile
     /// Decides about PINs without a person; nil: there are none.
     private let automaticPINs: AutomaticPINs?
@@ -40,7 +42,8 @@ import Text
         self.profile = profile
         self.automaticPINs = automaticPINs
         let connection = lease.connection
-        keypad = lease.reader.description.hasKeypad ? connection as? any KeypadConnection : nil
+        hasKeypad = lease.reader.description.hasKeypad
+        keypad = hasKeypad ? connection as? any KeypadConnection : nil
         card = EIDCard(channel: connection, profile: profile.eid)
     }
 

@@ -59,6 +59,11 @@ struct PasswordPrompt: CardPrompt {
 
     var lease: CardLease { card.lease }
 
+    /// A reader that gets or loses its keypad asks anew, because the workflow has begun for what it was.
+    var isCurrent: Bool { lease.isCurrent && hasKeypad == card.hasKeypad }
+
+    private var hasKeypad: Bool { lease.reader.description.hasKeypad }
+
     func message(_ number: Int, to session: Session, error: Phrase?) -> any Message {
         // An error of a command is about a value that badged has not sent to the card.
         let tellsSilence = error == nil && isUnanswered
@@ -72,7 +77,7 @@ struct PasswordPrompt: CardPrompt {
     /// Takes the value of SET_PIN, SET_CAN, SET_NEW_PIN or SET_PUK; nil if the keypad of the reader is used.
     func answer(in call: Call) throws(Failure) -> SecretBox? {
         guard call.name == kind.command else { throw .badState }
-        guard card.lease.reader.description.hasKeypad else {
+        guard hasKeypad else {
             let secret = try call.secret(.digits(digits), takesAutomatic: takesAutomatic)
             if try call.isAutomatic { try submitAutomatic(call.session) }
             return secret

@@ -288,6 +288,8 @@ final class DriverKeypadConnection: KeypadConnection {
     func disconnect(reset: Bool) async { await connection.disconnect(reset: reset) }
 
     func establishPACE(_ request: KeypadPACERequest) async throws(CardError) -> KeypadPACEResult {
+        // A longer message would end the other program.
+        guard PACEChannel.input(request) != nil else { throw .tooLong }
         let answer = try await connection.perform(.establishPACE(request), isCancellable: true)
         guard case .pace(let result) = answer else { throw DriverConnection.mismatch }
         return result

@@ -143,6 +143,9 @@ package struct KeypadPACERequest: Sendable, Equatable {
     package var chat: [UInt8]
     package var certificateDescription: [UInt8]
 
+    /// The longest description in bytes: its length has two. PC/SC part 10 AMD1.
+    package static let maximumDescription = Int(UInt16.max)
+
     package init(passwordID: UInt8, chat: [UInt8] = [], certificateDescription: [UInt8] = []) {
         self.passwordID = passwordID
         self.chat = chat

@@ -42,7 +42,7 @@ import Text
                 The service asks for:
                         postal address
                         family name
-                        age verification: 18 or older
+                        age verification: 18 or older, born on 2008-06-15 or before
                   1 [x] given names
                 Type y to agree, n to end, t for the terms of usage, or numbers from the list.
                 A company
@@ -50,7 +50,7 @@ import Text
                 The service asks for:
                         postal address
                         family name
-                        age verification: 18 or older
+                        age verification: 18 or older, born on 2008-06-15 or before
                   1 [ ] given names
                 PIN:\u{20}
                 Leave the card on the reader: checking the PIN ...

@@ -95,6 +95,8 @@ import Text
         arguments: [
             (.getTcTokenNetworkError, "Unreachable"), (.getTcTokenEmptyData, "No TcToken"),
             (.getTcTokenInvalidURL, "Insecure"), (.preVerificationCertificateExpired, "No address"),
+            (.getTcTokenInvalidRedirectURL, "No TcToken"), (.getTcTokenInvalidCertificateKeyLength, "Unreachable"),
+            (.getTcTokenInvalidEphemeralKeyLength, "Unreachable"),
         ] as [(FailureCode, String)]
     )
     func noAddress(reason: FailureCode, error: String) async throws {

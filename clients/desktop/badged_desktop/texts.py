@@ -54,6 +54,10 @@ def right(name: str, aux: Mapping[str, Any]) -> str:
     }
     age = aux.get("requiredAge")
     if name == "AgeVerification" and isinstance(age, str) and age.isascii() and age.isdigit() and len(age) <= 3:
+        # The card compares the day, which need not be that of the age.
+        day = aux.get("ageVerificationDate")
+        if isinstance(day, str) and day:
+            return _("Whether you are at least {age} years old: born on {day} or before", age=age, day=date(day))
         return _("Whether you are at least {age} years old", age=age)
     place = aux.get("communityId")
     if name == "AddressVerification" and isinstance(place, str) and place:

@@ -162,6 +162,8 @@ class Texts(unittest.TestCase):
             same = ("Address", "Nationality", "Pseudonym")
             self.assertTrue(name in same or texts.right(name, {}) != name, name)
         self.assertIn("18", texts.right("AgeVerification", {"requiredAge": "18"}))
+        aux = {"requiredAge": "46", "ageVerificationDate": "1980-02-29"}
+        self.assertIn("1980", texts.right("AgeVerification", aux))
         for age in ("٣", "9999", "1\n2", 18, None):
             self.assertNotIn(str(age), texts.right("AgeVerification", {"requiredAge": age}))
 

@@ -129,7 +129,12 @@ enum ConsentText {
         switch name {
         case "Address": return tr("postal address")
         case "AgeVerification":
-            return tr("age verification") + (rights?.requiredAge.map { ": " + tr("\($0) or older") } ?? "")
+            guard let age = rights?.requiredAge else { return tr("age verification") }
+            // The card compares the day, which need not be that of the age.
+            let words = rights?.ageVerificationDate.map { day in
+                tr("\(age) or older, born on \(printable(day)) or before")
+            }
+            return tr("age verification") + ": " + (words ?? tr("\(age) or older"))
         case "AddressVerification": return tr("address verification") + (rights?.communityID.map { ": \($0)" } ?? "")
         case "CanAllowed": return tr("the CAN instead of the PIN")
         case "PinManagement": return tr("PIN management")
