@@ -58,9 +58,10 @@ finish() { [ "$failures" = 0 ] || exit 1; }
 
 # MARK: What this machine has
 
-# cannot REASON: ends a script that this machine cannot run.
+# cannot REASON: ends a script that this machine cannot run. What has failed before is still a failure.
 cannot() {
     echo "  cannot run here: $*"
+    finish
     exit 77
 }
 needs() { for program; do command -v "$program" >/dev/null || cannot "needs the program $program (make setup)"; done; }
