@@ -21,6 +21,7 @@ cd "$work/fs"
 mkdir upper work all
 mount -t overlay overlay -o lowerdir=/,upperdir=upper,workdir=work all
 [ -d /run/systemd ] || mkdir /run/systemd
+touch "$work/mounted"
 (cd "$root" && make -s install PREFIX=/usr DESTDIR="$work/fs/all" BIN="$3")
 wants=all/etc/systemd/system/multi-user.target.wants
 mkdir -p "$wants"
@@ -35,6 +36,17 @@ StandardError=file:/result/err
 ExecStopPost=/bin/systemctl --no-block poweroff
 UNIT
 ln -s ../examine.service "$wants"
+# Tells that systemd has booted, before any unit of badged starts.
+cat >all/etc/systemd/system/booted.service <<UNIT
+[Unit]
+DefaultDependencies=no
+Before=sysinit.target
+[Service]
+Type=oneshot
+ExecStart=/bin/touch /result/booted
+UNIT
+mkdir -p all/etc/systemd/system/sysinit.target.wants
+ln -s ../booted.service all/etc/systemd/system/sysinit.target.wants
 mkdir -p all/etc/systemd/system/badged.service.d
 printf '[Service]\nWatchdogSec=30s\n' >all/etc/systemd/system/badged.service.d/watchdog.conf
 printf '[virtual]\nenabled = yes\n[activation]\nenabled = yes\n[nfc]\ndevices = pn532_uart:/dev/none\n' >all/etc/badged/badged.conf
@@ -192,7 +204,12 @@ END
 timeout 1100 unshare --mount --cgroup --propagation private "$here/with-cgroup2.sh" sh "$work/boot" "$work" "$root" "$bin" \
     >"$work/console" 2>&1 </dev/null || true
 found=$work/result/out
-[ -s "$found" ] || { tail -n 5 "$work/console" | sed 's/^/    /'; cannot "systemd does not boot in a container here"; }
+[ -s "$found" ] || {
+    tail -n 20 "$work/console" | sed 's/^/    /'
+    [ ! -e "$work/mounted" ] || [ -e "$work/result" ] || { echo "  FAILED: badged is not installed"; exit 1; }
+    [ ! -e "$work/result/booted" ] || { echo "  FAILED: systemd has booted, and the steps have not begun"; exit 1; }
+    cannot "systemd does not boot in a container here"
+}
 pid=$(sed -n 's/^pid //p' "$found")
 uid=$(sed -n 's/^expected //p' "$found")
 check "every step has ended" holds "$found" '^finished'

@@ -42,6 +42,7 @@ until dbus-send --system --print-reply --reply-timeout=60000 --dest=org.freedesk
     tries=$((tries - 1))
     [ $tries -gt 0 ]
 done
+touch "$work/started"
 # ask USER ACTION: asks for a process of the user; 0 when it is allowed.
 ask() {
     setpriv --reuid "$1" --regid nogroup --clear-groups sleep infinity &
@@ -62,7 +63,11 @@ for user in badged nobody; do
 done
 END
 isolated unshare --pid --fork --kill-child --mount-proc --net sh "$work/inside" "$work" >"$work/answers" 2>"$work/errors" ||
-    { cat "$work/errors"; cannot "polkitd does not start in a namespace"; }
+    {
+        cat "$work/errors"
+        [ ! -e "$work/started" ] || { echo "  FAILED: polkitd has started, and could not be asked"; exit 1; }
+        cannot "polkitd does not start in a namespace"
+    }
 check "badged may connect to pcscd" holds "$work/answers" '^badged org.debian.pcsc-lite.access_pcsc 0$'
 check "badged may connect to cards" holds "$work/answers" '^badged org.debian.pcsc-lite.access_card 0$'
 check "badged gets no other right" holds "$work/answers" '^badged org.example.other [1-9]'
