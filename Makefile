@@ -107,7 +107,7 @@ test-all: export BADGED_TEST_ALL = 1
 test-all: export BADGED_TEST_WIDTH = 8
 test-all: test
 
-# The exit code 77 says that this machine cannot run a guest.
+# The exit code 77 says that this machine cannot run a guest; then the last line is "not run: ...".
 system-test: export DPKG_DEB_COMPRESSOR_LEVEL = 0
 system-test: deb
 	@.ci/setup run guest
