@@ -104,7 +104,7 @@ def lost_answers(card, wallet):
 reason = missing()
 if reason:
     print(f"  keycard cannot run here: it needs {reason}", flush=True)
-    sys.exit(0)
+    sys.exit(77)
 sys.path.insert(0, TOOL)
 
 import antelope  # noqa: E402
