@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # newer-bluetoothd.sh: fetches the bluetoothd of Debian 13 with its libraries, and prints its folder. On Debian 12 it runs beside
 # the one of this machine, for scenarios with the line `# bluetoothd`. It is kept beside the kernel of the guest. Without a mirror
-# of Debian 13, it prints nothing, and these scenarios use the bluetoothd of this machine only.
+# of Debian 13, it prints nothing; these scenarios use the bluetoothd of this machine only, and run.sh names them.
 set -eu
 cd "$(dirname "$0")"
 . ./cache.sh

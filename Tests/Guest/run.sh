@@ -67,7 +67,7 @@ boot "$work/run/probe" true 300 >"$work/probe.out"
     exit 1
 }
 
-passed=0 failed=0
+passed=0 failed=0 left=
 : >"$work/figures"
 for name; do
     name=$(basename "$name")
@@ -79,7 +79,10 @@ for name; do
     echo "$name"
     case $script in *.py) command="python3 $script" ;; *) command="sh $script" ;; esac
     archive= newer=
-    ! grep -qx '# bluetoothd' "$script" || newer=$(./newer-bluetoothd.sh)
+    if grep -qx '# bluetoothd' "$script"; then
+        newer=$(./newer-bluetoothd.sh)
+        [ -n "$newer" ] || left="$left $name"
+    fi
     ! grep -qx '# debian' "$script" || archive=$(./debian.sh) || { failed=$((failed + 1)); continue; }
     seconds=$(sed -n 's/^# limit: //p' "$script")
     # shellcheck disable=SC2046  # a list of words
@@ -102,5 +105,6 @@ done
         BEGIN { printf "%-84s %22s %s\n", "Measured in the guest", "", "goal" } { printf "%-84s %22s %s\n", $1, $2, $3 }'
     echo
 }
+[ -z "$left" ] || echo "not run:$left, with the bluetoothd of Debian 13 (the reason is above)"
 echo "$passed passed, $failed failed"
 [ "$failed" = 0 ]
