@@ -46,9 +46,9 @@ run_goal() {
         *) result=failed ;;
     esac
     rm "$out/$1.group"
-    lines='^[0-9]+ passed|^not run:|Test run with|^swift test: exit|error:|\*\*\*'
-    if [ "$result" = passed ] && grep -aq '^not run:' "$out/$1.log"; then
-        result='passed in part' lines='^not run:'
+    lines='^[0-9]+ passed|^ *not run:|Test run with|^swift test: exit|error:|\*\*\*'
+    if [ "$result" = passed ] && grep -aq '^ *not run:' "$out/$1.log"; then
+        result='passed in part' lines='^ *not run:'
     fi
     last=$(grep -aE "$lines" "$out/$1.log" | tail -n 1 | tr '|' ' ' | cut -c 1-200)
     printf '| %s | %s | %s | %s |\n' "$1" "$result" "$((($(date +%s) - begin + 30) / 60))" "$last" >>"$out/table.md"

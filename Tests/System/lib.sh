@@ -64,6 +64,8 @@ cannot() {
     finish
     exit 77
 }
+# not_run STEPS: names steps that this machine cannot run, in a script that goes on without them.
+not_run() { echo "  not run: $*"; }
 needs() { for program; do command -v "$program" >/dev/null || cannot "needs the program $program (make setup)"; done; }
 needs_programs() {
     for program; do [ -x "$bin/$program" ] || { echo "  FAILED: no $bin/$program (make build)"; exit 1; }; done

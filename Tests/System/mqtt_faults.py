@@ -417,6 +417,8 @@ if os.geteuid() == 0 and subprocess.run(["mount", "-t", "tmpfs", "-o", "size=512
         host.end(signal.SIGTERM)
     finally:
         subprocess.run(["umount", "-l", disk])
+else:
+    print("  not run: a full disk (needs root, and a mount of tmpfs)", flush=True)
 
 # MARK: A full queue
 badged.told = []
