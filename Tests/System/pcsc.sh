@@ -13,7 +13,7 @@ cd "$root"
 BADGED_IFD_KEYPAD=$work/libifdkeypad.so
 BADGED_SYSTEM_TESTS=1
 export BADGED_IFD_KEYPAD BADGED_SYSTEM_TESTS
-compiler=$(command -v cc || command -v clang || cannot "needs a C compiler")
+compiler=$(command -v cc || command -v clang) || cannot "needs a C compiler"
 # shellcheck disable=SC2046  # a list of words
 check "the reader driver compiles" "$compiler" -std=c11 -O2 -Wall -Wextra -Werror -fPIC -shared -pthread \
     $(pkg-config --cflags libpcsclite) -o "$BADGED_IFD_KEYPAD" "$here/ifd-keypad/ifd-keypad.c"
