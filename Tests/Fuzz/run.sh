@@ -15,14 +15,20 @@ fuzz=.build-fuzz/release/badged-fuzz
 targets=("$@")
 [ ${#targets[@]} -gt 0 ] || mapfile -t targets < <("$fuzz" 2>/dev/null || true)
 [ ${#targets[@]} -gt 0 ] || { echo "no fuzz targets found" >&2; exit 1; }
-# longest TARGET: the number of bytes up to which the parser reads.
+# longest TARGET: the number of bytes up to which the parser reads. Where these are megabytes, some are enough.
 longest() {
     case $1 in
-    json-line | paos | tc-token | server-message | antelope-answer | antelope-transaction | typed-data) echo 1048576 ;;
-    antelope-abi | certificate-search | zip-archive | master-list | directory-export | network-report) echo 524288 ;;
+    json-line | paos | tc-token | server-message | antelope-answer | antelope-transaction | typed-data | *-recording) echo 1048576 ;;
+    antelope-abi | certificate-search | zip-archive | master-list | directory-export | network-*) echo 524288 ;;
     certificate-description) echo 196608 ;;
-    allow-list | mpin-reply | simple-wallet | enrolment | document-* | mdoc-* | cbor | card-file) echo 65536 ;;
-    web-address | web-reference | activation | websocket-* | proxy-answer | remote-* | vault-record) echo 16384 ;;
+    remote-message) echo 135296 ;;
+    remote-report | remote-request | driver-* | certificate-chain) echo 131072 ;;
+    allow-list | mpin-reply | simple-wallet | enrolment | document-* | mdoc-* | cbor | card-file | card-list | vault-record) echo 65536 ;;
+    pkoc-reader-certificate) echo 20087 ;;
+    # The longest packet, and the byte of the version.
+    broker-packets) echo 16390 ;;
+    web-address | web-reference | activation | websocket-* | proxy-answer | remote-*) echo 16384 ;;
+    qr-payload) echo 8192 ;;
     *) echo 4096 ;;
     esac
 }
