@@ -837,7 +837,8 @@ let zoneLines =
             guard let group = message["group"]?.int else { continue }
             groups.insert(group)
             #expect(message["step"] == .string("reading"))
-            #expect(message["bytes"]?.int ?? 0 <= message["total"]?.int ?? 0)
+            let (bytes, total) = (try #require(message["bytes"]?.int), try #require(message["total"]?.int))
+            #expect(total > 0 && (0...total).contains(bytes))
         }
         #expect(percents == percents.sorted())
         #expect(groups.contains(2))
