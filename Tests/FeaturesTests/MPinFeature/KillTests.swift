@@ -74,7 +74,22 @@ import VirtualKeycard
     }
 
     @Test("with a card, before and after its PIN", arguments: ["INSERT_CARD", "ENTER_PIN", "ENTER_NEW_PIN"])
-    func card(question: String) async throws {
+    func card(question: String) async throws { _ = try await Self.cardUser(killedAt: question) }
+
+    @Test(
+        "after the login the daemon has neither the key of the card nor the token",
+        .enabled(if: DaemonProcess.canReadMemory)
+    )
+    func memory() async throws {
+        let user = try await Self.cardUser(killedAt: "ENTER_PIN")
+        _ = await user.client.exchange(#"{"cmd":"GET_STATUS"}"#)
+        #expect(try user.occurrences(of: KilledUser.cardKey()) == 0)
+        // The search itself works.
+        #expect(try user.occurrences(of: Array("GET_STATUS".utf8)) > 0)
+    }
+
+    /// A user with a card who has logged in, after badged was killed at a question of the registration.
+    private static func cardUser(killedAt question: String) async throws -> KilledUser {
         let user = try await KilledUser(fault: "none", usesCard: true)
         for command in KilledUser.commands.prefix(4) { #expect(try await user.status(command) == "OK", "\(command)") }
         try await user.begin("MPIN_FINISH_REGISTRATION")
@@ -83,8 +98,7 @@ import VirtualKeycard
         }
         try await user.killAndRestart()
         try await user.goOn()
-        // After the login the daemon has neither the key of the card nor the token.
-        #expect(try user.secretsInMemory() == 0)
+        return user
     }
 }
 
@@ -206,11 +220,9 @@ import VirtualKeycard
         for command in Self.commands.suffix(2) { #expect(try await status(command) == "OK", "\(command)") }
     }
 
-    /// How often the memory of the daemon has the key under which the card seals tokens. 0 where it cannot be read.
-    func secretsInMemory() throws -> Int {
-        guard DaemonProcess.canReadMemory else { return 0 }
-        // m/43'/60'/1581'/1836083566'/0 of the words.
-        let key = try KeycardKeys.token(of: Self.words)
-        return try daemon.occurrences(of: key)
-    }
+    /// The key under which the card seals tokens: m/43'/60'/1581'/1836083566'/0 of the words.
+    static func cardKey() throws -> [UInt8] { try KeycardKeys.token(of: words) }
+
+    /// How often the memory of the daemon has these bytes.
+    func occurrences(of bytes: [UInt8]) throws -> Int { try daemon.occurrences(of: bytes) }
 }
