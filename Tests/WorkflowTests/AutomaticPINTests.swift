@@ -235,7 +235,8 @@ struct AutomaticPINTests {
         let client = desk.user.client
         await client.send(#"{"cmd":"RUN_AUTH","tcTokenURL":"https://dienst.example/t"}"#)
         var questions = 0
-        while let message = await client.next(), message["result"] == nil {
+        var hasEnded = false
+        while !hasEnded, let message = await client.next() {
             switch message["msg"]?.string {
             case "ACCESS_RIGHTS": await client.send(#"{"cmd":"ACCEPT"}"#)
             case "INSERT_CARD" where questions < 20:
@@ -247,9 +248,10 @@ struct AutomaticPINTests {
                 await client.send(#"{"automatic":true,"cmd":"SET_PIN","value":"\#(pin)"}"#)
             case "PAUSE": await client.send(#"{"cmd":"CONTINUE"}"#)
             case "INSERT_CARD", "ENTER_PIN", "ENTER_CAN": await client.send(#"{"cmd":"CANCEL"}"#)
-            default: break
+            default: hasEnded = message["result"] != nil
             }
         }
+        #expect(hasEnded)
         let state = try #require(await desk.card.eidState)
         #expect(state.retryCounter >= 2)
         #expect(pin == "123456" || state.judgedPINs <= 1)

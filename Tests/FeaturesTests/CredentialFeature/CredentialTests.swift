@@ -267,11 +267,9 @@ import WalletFeature
                 description,
                 into: try #require(stage.server.registry["Simulator"])
             )
-            while let message = await client.next("READER") {
-                guard let found = message["card"]?["kind"]?.string else { continue }
-                #expect(found == kind)
-                break
-            }
+            var found: String?
+            while found == nil, let message = await client.next("READER") { found = message["card"]?["kind"]?.string }
+            #expect(found == kind)
             if kind != "pkoc" { #expect(!client.hasReceived(#""CREDENTIAL""#)) }
             await stage.remove()
         }

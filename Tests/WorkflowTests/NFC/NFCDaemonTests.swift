@@ -70,6 +70,7 @@ struct NFCDaemonTests {
                 guard let index = boards.firstIndex(where: { "pn532_uart:\($0.path)" == name }) else { continue }
                 isAttached[index] = message["attached"]?.bool == true
             }
+            #expect(isAttached == wanted)
         }
         func name(_ boards: [EmulatedPN532]) throws {
             let names = boards.map(\.connection).joined(separator: ", ")

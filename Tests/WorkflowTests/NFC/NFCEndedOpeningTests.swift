@@ -30,12 +30,15 @@ struct NFCEndedOpeningTests {
         let seen = await next.client.answer(to: #"{"cmd":"GET_READER","name":"\#(fixture.reader)"}"#)
         #expect(seen?["card"]?["retryCounter"] == .number("3"))
         await next.client.send(#"{"cmd":"RUN_CHANGE_PIN"}"#)
+        var isAsked = false
         while let message = await next.client.next() {
-            if message["msg"] == .string("ENTER_PIN") { break }
+            isAsked = message["msg"] == .string("ENTER_PIN")
+            if isAsked { break }
             // The workflow of an earlier client may still end.
             let error = message["error"]?.string ?? ""
             #expect(!error.contains("does not answer"), "\(message)")
         }
+        #expect(isAsked)
         #expect(await fixture.card.eidState?.judgedPINs == 0)
     }
 }
