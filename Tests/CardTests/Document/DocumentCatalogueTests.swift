@@ -15,6 +15,8 @@ struct DocumentCatalogueTests {
     @Test("the whole catalogue is there")
     func count() {
         #expect(Self.documents.count == 53)
+        #expect(DocumentCatalogue.more.documents.count == 44)
+        #expect(DocumentCatalogue.odd.documents.count == 25)
         #expect(Set(Self.documents.map(\.name)).isSuperset(of: Self.reasons.keys))
     }
 

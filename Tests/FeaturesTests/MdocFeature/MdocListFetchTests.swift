@@ -222,6 +222,12 @@ import Text
         return try #require(Base64.standard.decode(text))
     }
 
+    @Test("all pairs of lists are there")
+    func count() {
+        #expect(Self.published?["cases"]?.array?.count == 20)
+        #expect(Self.numbered?["cases"]?.array?.count == 15)
+    }
+
     @Test(
         "a list takes the place of another only if it says as much: same authority, complete, newer or revoking more",
         arguments: [published, numbered].flatMap { $0?["cases"]?.array ?? [] }.compactMap { $0["name"]?.string }

@@ -84,6 +84,11 @@ private func hex(_ secret: borrowing Secret) -> String { secret.withBytes { Hex.
 
 @Suite("The client's part of M-Pin")
 struct VectorTests {
+    @Test("all dialogues with secrets are there")
+    func count() throws {
+        #expect(try Dialogue.read().count == 7)
+    }
+
     @Test("registration and login compute what the independent reference computes", arguments: try Vectors.read())
     fileprivate func record(_ record: Vectors.Record) throws {
         let id = try #require(MPinID(record.id))

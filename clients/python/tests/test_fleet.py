@@ -112,6 +112,9 @@ class Recordings(unittest.TestCase):
         "store-lost": ["storeLost", "storeLost"],
     }
 
+    def test_all_recordings_are_there(self) -> None:
+        self.assertEqual(RECORDINGS, sorted(self.EXPECTED))
+
     def test_each_event_arrives_once_and_in_order(self) -> None:
         for name in RECORDINGS:
             with self.subTest(name):
