@@ -121,12 +121,12 @@ import Testing
 
     @Test(
         "Without --socket badgectl uses the socket of the system or of the user",
+        .enabled(if: access("/run/badged/badged.sock", F_OK) != 0, "the badged of this machine would answer"),
         arguments: [
             ["XDG_RUNTIME_DIR": "/nowhere/u"], [:],
         ]
     )
     func socketPath(environment: [String: String]) async throws {
-        guard access("/run/badged/badged.sock", F_OK) != 0 else { return }
         let program = try RunningProgram("badgectl", ["status"], environment: environment)
         let path = environment.isEmpty ? "/run/badged/badged.sock" : "/nowhere/u/badged/badged.sock"
         await program.ends(3, saying: "no program listens on \(path)\n")
