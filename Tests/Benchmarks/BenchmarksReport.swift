@@ -57,6 +57,13 @@ struct Report {
             guard only.isEmpty || only.contains(row.rawValue) else { continue }
             let toFloor = Self.ratio(row, in: values)
             var line = [facts.title, "\(text(figure.value, facts.digits)) \(facts.unit)", "", "", "", figure.note]
+            let floor = facts.floor.map { values[$0] ?? .nan }
+            guard figure.value.isFinite, floor.map({ $0.isFinite && $0 > 0 }) ?? true else {
+                line[3] = "!"
+                failures.append("\(facts.title): it was not measured, or its floor was not")
+                table.append(line)
+                continue
+            }
             if let toFloor { line[2] = "× \(text(toFloor, 2))" }
             if let limit = figure.limit, facts.floor == nil || toFloor != nil {
                 let (judged, digits) = toFloor.map { ($0, 2) } ?? (figure.value, facts.digits)
