@@ -307,6 +307,7 @@ struct DocumentQuirkTests {
     @Test("one wrong bit in any protected answer is never passed over")
     func flippedBit() async throws {
         let entry = try DocumentCatalogue.shared.document("bac-ca-3des")
+        var refused = 0
         for index in 5..<20 {
             var test = try TestReading(
                 entry,
@@ -325,8 +326,11 @@ struct DocumentQuirkTests {
                 if checks.chip.result == .passed { #expect(checks.verdict == .genuine) }
             } catch let error as DocumentError {
                 #expect(error != .notADocument)
+                refused += 1
             }
         }
+        // Some of them are answers of EF.SOD.
+        #expect(refused > 0)
     }
 
     @Test("files that never end, and lengths that lie, are bounded")
