@@ -60,9 +60,9 @@ struct PasswordPrompt: CardPrompt {
     var lease: CardLease { card.lease }
 
     /// A reader that gets or loses its keypad asks anew, because the workflow has begun for what it was.
-    var isCurrent: Bool { lease.isCurrent && hasKeypad == card.hasKeypad }
+    @Loop var isCurrent: Bool { lease.isCurrent && hasKeypad == card.hasKeypad }
 
-    private var hasKeypad: Bool { lease.reader.description.hasKeypad }
+    @Loop private var hasKeypad: Bool { lease.reader.description.hasKeypad }
 
     func message(_ number: Int, to session: Session, error: Phrase?) -> any Message {
         // An error of a command is about a value that badged has not sent to the card.
