@@ -34,7 +34,7 @@ extension JSON {
         case let number as Int: self = .number(String(number))
         case let number as any BinaryInteger: self = .number("\(number)")
         case let number as Double: self = number.isFinite ? .number("\(number)") : .null
-        case let number as any BinaryFloatingPoint: self = .number("\(number)")
+        case let number as any BinaryFloatingPoint: self = number.isFinite ? .number("\(number)") : .null
         case let items as [Any]: self = .array(items.map(JSON.init(any:)))
         case let members as [String: Any]:
             self = .object(members.map { Member($0.key, JSON(any: $0.value)) })

@@ -129,6 +129,13 @@ func event(_ text: String) throws -> Event {
         #expect(event.name == "READER")
     }
 
+    @Test("A number of Swift that JSON does not have becomes null")
+    func numbers() {
+        let values: [Any] = [Float.nan, -Float.infinity, Double.nan, Double.infinity, Float(1.5), 2.5, UInt8(3)]
+        let expected: [JSON] = [.null, .null, .null, .null, .number("1.5"), .number("2.5"), .number("3")]
+        #expect(JSON(any: values) == .array(expected))
+    }
+
     @Test(
         "A refusal is the error of its kind",
         arguments: [
