@@ -146,15 +146,22 @@ final class Workflow: Sendable {
         defer { closeQuestion() }
         var progress: Int?
         let inbox = connection.link.inbox
+        var earlier = inbox.earlierEvents
+        // badged has not yet said that the workflow has begun.
+        var isStarting = id != nil
         while let event = await inbox.nextWorkflowEvent() {
+            earlier -= 1
+            // What badged could not read then is the start.
+            let isUnreadStart = isStarting && earlier < 0 && event.isAboutUnreadLine
             switch event.message {
             case let message as Final:
                 if let outcome = message.outcome {
                     if let failure = state.withLock({ $0.failure }) { throw failure }
                     return outcome
                 }
+                isStarting = false
                 await user.other(event)
-            case let refusal as Refusal where isEnd(refusal, event, id, final):
+            case let refusal as Refusal where isUnreadStart || isEnd(refusal, event, id, final):
                 if case .notServed? = inbox.workflowEnding { continue }
                 throw refusal.reason
             case let message as UnreadableMessage:

@@ -16,6 +16,9 @@ public struct Event: Sendable {
     /// Whether this is the direct answer to a command.
     public var isAnswer: Bool { json["request"] != nil }
 
+    /// Whether this answers a line that badged could not read, so that it does not know its `request`.
+    var isAboutUnreadLine: Bool { name == "INVALID" && !isAnswer }
+
     /// Whether this is the direct answer to the command that was sent under `id`.
     public func answers(_ id: RequestID) -> Bool { json["request"]?.string == id.text }
 

@@ -18,6 +18,9 @@ struct EventQueue {
     private(set) var size = 0
     private var readers: [OneShot<Event?>] = []
 
+    /// The number of events that wait.
+    var count: Int { entries.count - first }
+
     /// Gives the event to a task that waits, or keeps the event.
     mutating func put(_ entry: Entry) {
         while !readers.isEmpty {

@@ -21,6 +21,8 @@ final class Inbox: Sendable {
         var iterators = 0
         /// The events for the running workflow; nil: no workflow runs.
         var workflow: EventQueue?
+        /// How many events of that queue arrived before the workflow began.
+        var earlier = 0
         /// Why the workflow cannot go on.
         var workflowEnding: ClientError?
         /// Tasks in `untilRead`.
@@ -58,6 +60,11 @@ final class Inbox: Sendable {
                 let answer = state.answers.removeValue(forKey: RequestID(text: text)), answer.fill(.success(event))
             {
                 return
+            }
+            // With several awaited answers it is not clear which command badged could not read.
+            if event.isAboutUnreadLine, state.answers.count == 1, let (id, answer) = state.answers.first {
+                state.answers[id] = nil
+                if answer.fill(.success(event)) { return }
             }
             guard state.ending == nil else { return }
             state.count += 1
@@ -198,6 +205,7 @@ final class Inbox: Sendable {
             if isOfBrowser, state.iterators > 0 { return .eventsAreRead }
             var queue = EventQueue()
             if state.iterators == 0 { swap(&queue, &state.events) }
+            state.earlier = queue.count
             (state.workflow, state.workflowEnding) = (queue, state.ending)
             return nil
         }
@@ -217,6 +225,9 @@ final class Inbox: Sendable {
             state.workflow?.forget(reader)
         }
     }
+
+    /// How many of the first events of the workflow arrived before it began.
+    var earlierEvents: Int { state.withLock { $0.earlier } }
 
     /// Why the events of the workflow have ended.
     var workflowEnding: ClientError? { state.withLock { $0.workflowEnding } }

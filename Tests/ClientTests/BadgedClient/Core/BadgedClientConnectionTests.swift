@@ -26,6 +26,7 @@ private enum Message {
     static let info = #"{"VersionInfo":{"Name":"badged","Implementation-Version":"9"},"msg":"INFO"}"#
     static let insertCard = #"{"msg":"INSERT_CARD"}"#
     static let noReaders = #"{"msg":"READER_LIST","readers":[]}"#
+    static let unread = #"{"error":"illegal value (offset: 1)","msg":"INVALID"}"#
     static let fault = #"{"error":"Cannot process request","msg":"INTERNAL_ERROR"}"#
 }
 
@@ -117,6 +118,18 @@ private enum Message {
             $0.answer("GET_READER_LIST", message)
         } body: { connection in
             await #expect(throws: expected) { try await connection.readers() }
+        }
+    }
+
+    @Test("A command that badged could not read is refused, and the next one is answered")
+    func unreadCommand() async throws {
+        try await withPeer { peer in
+            peer.command("GET_READER_LIST")
+            peer.send(Message.unread)
+            peer.answer("GET_INFO", Message.info)
+        } body: { connection in
+            await #expect(throws: ClientError.refused("illegal value (offset: 1)")) { try await connection.readers() }
+            #expect(try await connection.info().version == "9")
         }
     }
 

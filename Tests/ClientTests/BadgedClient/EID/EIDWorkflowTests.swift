@@ -318,4 +318,34 @@ private func secret(_ digits: String) -> Secret { Secret(digits.utf8) }
         let commands = received.compactMap { (try? JSON($0.utf8))?["cmd"]?.string }
         #expect(commands == ["RUN_CHANGE_PIN", "GET_INFO", "SET_CAN"])
     }
+
+    private static let unread = #"{"error":"illegal value (offset: 1)","msg":"INVALID"}"#
+
+    @Test("A start that badged could not read is refused")
+    func unreadStart() async throws {
+        try await withPeer { peer in
+            peer.command("RUN_CHANGE_PIN")
+            peer.send(Self.unread)
+        } body: { badged in
+            await #expect(throws: ClientError.refused("illegal value (offset: 1)")) {
+                try await badged.changePIN(user: ScriptedUser([]))
+            }
+        }
+    }
+
+    @Test("A line that badged could not read before the start, or after it, ends no workflow")
+    func unreadLine() async throws {
+        let (heard, hear) = AsyncStream.makeStream(of: Void.self)
+        let peer = try ScriptedPeer { peer in
+            peer.send(Self.unread)
+            peer.send(#"{"msg":"LATER"}"#)
+            peer.command("RUN_CHANGE_PIN")
+            peer.send(#"{"msg":"CHANGE_PIN"}"#)
+            peer.send(Self.unread)
+            peer.send(#"{"msg":"CHANGE_PIN","success":true}"#)
+        }
+        let badged = try await DaemonConnection.connect(to: peer.path) { if $0.name == "LATER" { hear.finish() } }
+        for await _ in heard {}
+        #expect(try await badged.changePIN(user: ScriptedUser([])) == ChangePINResult(success: true))
+    }
 }
