@@ -315,15 +315,16 @@ class Secrets(unittest.TestCase):
                 daemon.run_wallet("RESET_PIN").run(badged.ask_in_terminal)
             self.assertEqual(caught.exception.text, error["message"])
 
-    def run_in_terminal(self, body: Callable[[], bool], prompt: bytes, answer: bytes) -> bytes:
-        """Runs the body in a terminal of its own, and answers its prompt. Returns what the terminal showed."""
+    def run_in_terminal(self, body: Callable[[], bool], *dialogue: tuple[bytes, bytes]) -> bytes:
+        """Runs the body in a terminal of its own, and answers each prompt. Returns what the terminal showed."""
         pid, terminal = pty.fork()
         if pid == 0:
             os._exit(0 if body() else 1)
         shown = b""
-        while not shown.endswith(prompt):
-            shown += os.read(terminal, 100)
-        os.write(terminal, answer)
+        for prompt, answer in dialogue:
+            while not shown.endswith(prompt):
+                shown += os.read(terminal, 100)
+            os.write(terminal, answer)
         try:
             while chunk := os.read(terminal, 100):
                 shown += chunk
@@ -334,12 +335,43 @@ class Secrets(unittest.TestCase):
         return shown
 
     def test_a_secret_is_read_from_a_terminal_without_echo(self) -> None:
-        shown = self.run_in_terminal(lambda: badged.read_secret("PIN: ") == bytearray(b"123456"), b": ", b"123456\n")
+        shown = self.run_in_terminal(lambda: badged.read_secret("PIN: ") == bytearray(b"123456"), (b": ", b"123456\n"))
         self.assertNotIn(b"123456", shown)
+
+    def ask_in_terminal(self, prompt: badged.SecretPrompt, wanted: bytes, *dialogue: tuple[bytes, bytes]) -> bytes:
+        """Asks for a secret in a terminal, and expects this value. Returns what the terminal showed."""
+        prompt.attach(lambda *_: None, None)
+        return self.run_in_terminal(lambda: badged.ask_in_terminal(prompt) == bytearray(wanted), *dialogue)
+
+    def test_a_value_that_the_user_chooses_is_read_twice(self) -> None:
+        new = badged.EnterNewPin, badged.EnterNewPuk, badged.EnterDuressPin, badged.EnterPassphrase
+        kinds: tuple[type[badged.SecretPrompt], ...] = new
+        for kind in kinds:
+            with self.subTest(kind.__name__):
+                prompt = kind.decode({"msg": kind.MSG})
+                first, again = f"{prompt}: ".encode(), f"{prompt} again: ".encode()
+                answers = (first, b"1234\n"), (again, b"1243\n"), (first, b"1234\n"), (again, b"1234\n")
+                shown = self.ask_in_terminal(prompt, b"1234", *answers)
+                self.assertIn(b"The two values differ.", shown)
+                self.assertNotIn(b"12", shown)
+
+    def test_without_a_terminal_a_new_value_is_read_once(self) -> None:
+        reader = {"name": "R", "insertable": False, "attached": True, "keypad": False, "card": None}
+
+        def serve(talk: Conversation) -> None:
+            talk.answer(msg="CHANGE_PIN")
+            for number, kind in enumerate(("NEW_PIN", "NEW_PUK")):
+                talk.send({"msg": f"ENTER_{kind}", "question": number, "reader": reader})
+                self.assertEqual(talk.next()["value"], kind)
+            talk.send({"msg": "CHANGE_PIN", "success": True})
+
+        with Fake(serve) as fake:
+            script = f"import badged\nbadged.connect({fake.socket!r}).change_pin().run(badged.ask_in_terminal)"
+            self.assertEqual(self.run_without_terminal(script, b"NEW_PIN\nNEW_PUK\n"), "new PIN: new PUK: ")
 
     def test_a_secret_of_a_wallet_does_not_stay_in_the_terminal(self) -> None:
         question = badged.ShowPuk.decode({"msg": "SHOW_PUK", "question": 1, "puk": "123456789012"})
-        shown = self.run_in_terminal(lambda: badged.ask_in_terminal(question) is True, b"(yes) ", b"yes\n")
+        shown = self.run_in_terminal(lambda: badged.ask_in_terminal(question) is True, (b"(yes) ", b"yes\n"))
         start, end = shown.index(b"\x1b[?1049h"), shown.index(b"\x1b[2J\x1b[?1049l")
         self.assertTrue(start < shown.index(b"123456789012") < end)
         self.assertNotIn(b"123456789012", shown[end:])

@@ -14,7 +14,11 @@ from .messages import (
     AccessRights,
     Certificate,
     ConsentPrompt,
+    EnterDuressPin,
     EnterMrz,
+    EnterNewPin,
+    EnterNewPuk,
+    EnterPassphrase,
     InsertCard,
     Pause,
     SecretPrompt,
@@ -89,7 +93,8 @@ def ask_in_terminal(message: Message) -> object:
 
     An empty line cancels the workflow. Without a terminal a second prompt of the same kind cancels it, too: the next
     line of standard input was written for another one. Without a terminal no words, PUK or key of a wallet are shown,
-    because standard error may be kept: the workflow is cancelled.
+    because standard error may be kept: the workflow is cancelled. In a terminal a value that the user chooses is read
+    twice.
     """
     if isinstance(message, SecretPrompt | EnterMrz) and message.is_repeated and not _has_terminal():
         print(f"{message} is asked for again: give the right value, and start again.", file=sys.stderr)
@@ -105,7 +110,7 @@ def ask_in_terminal(message: Message) -> object:
             if message.is_typed_at_reader:
                 print(f"Type the {message.LABEL} at the reader.", file=sys.stderr)
                 return None
-            return read_secret(f"{message}: ") or None
+            return _read_value(message) or None
         case InsertCard():
             print(_shown(message.error) if message.error else "Put in your card.", file=sys.stderr)
         case Pause():
@@ -194,6 +199,22 @@ def _read_zone(prompt: EnterMrz) -> bytearray | None:
         wipe(line)
         zone = longer
     return zone or None
+
+
+def _read_value(prompt: SecretPrompt) -> bytearray:
+    """Reads a value; in a terminal twice if no card or server knows it yet, because a typing error would stay."""
+    is_chosen = isinstance(prompt, EnterNewPin | EnterNewPuk | EnterDuressPin | EnterPassphrase)
+    while True:
+        value = read_secret(f"{prompt}: ")
+        if not value or not is_chosen or not _has_terminal():
+            return value
+        again = read_secret(f"{prompt.LABEL} again: ")
+        is_same = value == again
+        wipe(again)
+        if is_same:
+            return value
+        wipe(value)
+        print("The two values differ.", file=sys.stderr)
 
 
 def _agrees(question: str) -> bool:
