@@ -355,6 +355,15 @@ class Secrets(unittest.TestCase):
                 self.assertIn(b"The two values differ.", shown)
                 self.assertNotIn(b"12", shown)
 
+    def test_a_second_factor_is_called_so_and_may_be_none(self) -> None:
+        new = badged.EnterNewPin.decode({"msg": "ENTER_NEW_PIN", "factor": 1})
+        self.assertEqual((new.label, str(new)), ("new second factor", "new second factor"))
+        self.assertEqual(badged.EnterPin.decode({"msg": "ENTER_PIN", "factor": 0}).label, "PIN")
+        for optional, value in ((True, b"\n"), (True, b"card\n"), (False, b"card\n")):
+            with self.subTest(optional=optional, value=value):
+                prompt = badged.EnterPin.decode({"msg": "ENTER_PIN", "factor": 1, "optional": optional})
+                self.ask_in_terminal(prompt, value[:-1], (b"second factor: ", value))
+
     def test_without_a_terminal_a_new_value_is_read_once(self) -> None:
         reader = {"name": "R", "insertable": False, "attached": True, "keypad": False, "card": None}
 

@@ -19,6 +19,7 @@ from .messages import (
     EnterNewPin,
     EnterNewPuk,
     EnterPassphrase,
+    EnterPin,
     InsertCard,
     Pause,
     SecretPrompt,
@@ -91,10 +92,10 @@ def _read_line(prompt: str, is_hidden: bool) -> bytearray:
 def ask_in_terminal(message: Message) -> object:
     """A handler for `run`: asks for secrets without showing them, and for consent with the whole request.
 
-    An empty line cancels the workflow. Without a terminal a second prompt of the same kind cancels it, too: the next
-    line of standard input was written for another one. Without a terminal no words, PUK or key of a wallet are shown,
-    because standard error may be kept: the workflow is cancelled. In a terminal a value that the user chooses is read
-    twice.
+    An empty line cancels the workflow, or says that the user has no second factor if that is possible. Without a
+    terminal a second prompt of the same kind cancels it, too: the next line of standard input was written for another
+    one. Without a terminal no words, PUK or key of a wallet are shown, because standard error may be kept: the workflow
+    is cancelled. In a terminal a value that the user chooses is read twice.
     """
     if isinstance(message, SecretPrompt | EnterMrz) and message.is_repeated and not _has_terminal():
         print(f"{message} is asked for again: give the right value, and start again.", file=sys.stderr)
@@ -108,9 +109,11 @@ def ask_in_terminal(message: Message) -> object:
             if message.error:
                 print(_shown(message.error), file=sys.stderr)
             if message.is_typed_at_reader:
-                print(f"Type the {message.LABEL} at the reader.", file=sys.stderr)
+                print(f"Type the {message.label} at the reader.", file=sys.stderr)
                 return None
-            return _read_value(message) or None
+            is_optional = isinstance(message, EnterPin | EnterNewPin) and message.optional
+            value = _read_value(message)
+            return value if value or is_optional else None
         case InsertCard():
             print(_shown(message.error) if message.error else "Put in your card.", file=sys.stderr)
         case Pause():
@@ -208,7 +211,7 @@ def _read_value(prompt: SecretPrompt) -> bytearray:
         value = read_secret(f"{prompt}: ")
         if not value or not is_chosen or not _has_terminal():
             return value
-        again = read_secret(f"{prompt.LABEL} again: ")
+        again = read_secret(f"{prompt.label} again: ")
         is_same = value == again
         wipe(again)
         if is_same:

@@ -47,6 +47,11 @@ class SecretPrompt(Prompt):
     retry_counter: int | None = None
 
     @property
+    def label(self) -> str:
+        """What this prompt asks for, in words."""
+        return self.LABEL
+
+    @property
     def tries_left(self) -> int | None:
         """How many tries are left for the PIN; None where nobody knows."""
         return self.retry_counter
@@ -64,7 +69,7 @@ class SecretPrompt(Prompt):
         the card.
         """
         if secret is None and not self.is_typed_at_reader:
-            raise ValueError(f"{self.LABEL} is missing")
+            raise ValueError(f"{self.label} is missing")
         self._reply(self.COMMAND, {"automatic": True} if automatic else None, secret)
 
     def take(self, value: object) -> bool:
@@ -81,7 +86,7 @@ class SecretPrompt(Prompt):
     def __str__(self) -> str:
         tries = self.tries_left
         left = "" if tries is None else f" ({tries} {'try' if tries == 1 else 'tries'} left)"
-        return self.LABEL + left
+        return self.label + left
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,6 +100,10 @@ class EnterPin(SecretPrompt, msg="ENTER_PIN"):
     factor: int | None = None
     optional: bool = False
     pin_length: int | None = None
+
+    @property
+    def label(self) -> str:
+        return "second factor" if self.factor == 1 else self.LABEL
 
     @property
     def tries_left(self) -> int | None:
@@ -117,6 +126,10 @@ class EnterNewPin(SecretPrompt, msg="ENTER_NEW_PIN"):
     factor: int | None = None
     optional: bool = False
     pin_length: int | None = None
+
+    @property
+    def label(self) -> str:
+        return "new second factor" if self.factor == 1 else self.LABEL
 
 
 @dataclass(frozen=True, kw_only=True)
