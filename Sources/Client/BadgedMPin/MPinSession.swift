@@ -63,6 +63,8 @@ private struct Answers: MPinUser {
     let cardUser: (any CardUser)?
     let connection: DaemonConnection
 
+    var isAutomatic: Bool { cardUser?.isAutomatic ?? false }
+
     func answer(_ question: MPinQuestion) async -> SecretBox? {
         question.factor == 1 ? factors.second : factors.pin
     }

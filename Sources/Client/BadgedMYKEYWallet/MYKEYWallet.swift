@@ -296,6 +296,8 @@ struct InsertingUser: WalletUser {
         insertion?.use(connection)
     }
 
+    var isAutomatic: Bool { user.isAutomatic }
+
     func insertCard(error: String?, reader: String?) async {
         await user.insertCard(error: error, reader: reader)
         if error == nil { await insertion?.insert() }

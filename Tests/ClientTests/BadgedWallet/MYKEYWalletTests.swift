@@ -10,6 +10,7 @@ import Text
 /// Agrees or not, and gives one PIN.
 struct Signer: WalletUser {
     var agrees = true
+    var isAutomatic = false
 
     func agree(to request: WalletRequest) async -> Bool { agrees }
     func answer(_ question: SecretQuestion) async -> SecretBox? { SecretBox(Secret("123456".utf8)) }
@@ -204,6 +205,19 @@ extension Lines {
         #expect(
             sent["UUID"] == .string(identifier.uuidString) && sent["dappIcon"] == .string("https://i.example/x.png")
         )
+    }
+
+    @Test("A user who is no person gives the PIN as an automatic answer")
+    func automatic() async throws {
+        let peer = try played("WALLET_SIGN", "sign")
+        let wallet = wallet(peer)
+        wallet.user = Signer(isAutomatic: true)
+        let lines = Lines()
+        wallet.sign(signRequest: SignRequest(), response: lines.response)
+        #expect(await lines.next("end").hasPrefix("end success"))
+        let received = await peer.received()
+        let sent = try JSON(Array(try #require(received.first { $0.contains("SET_PIN") }).utf8))
+        #expect(sent["automatic"] == .bool(true))
     }
 
     @Test("A refused init, wrong arguments and a missing badged are failures with their codes")

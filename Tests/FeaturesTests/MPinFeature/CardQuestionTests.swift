@@ -57,6 +57,9 @@ private func answers(_ peer: ScriptedPeer) async -> [String] {
 /// Types 111111 first and 123456 then.
 private final class Owner: CardUser {
     let seen = Mutex<[String]>([])
+    let isAutomatic: Bool
+
+    init(isAutomatic: Bool = false) { self.isAutomatic = isAutomatic }
 
     func answer(_ question: SecretQuestion) async -> SecretBox? {
         let isFirst = question.last == nil
@@ -90,6 +93,18 @@ struct CardQuestionTests {
         }
         #expect(command?["card"] == .bool(true))
         #expect(command?["reader"]?.string == "R")
+    }
+
+    @Test("a user who is no person gives the PIN of the card as an automatic answer")
+    func automatic() async throws {
+        let peer = try ScriptedPeer { $0.finishUnderCard {} }
+        let connection = try await DaemonConnection.connect(to: peer.path)
+        let mpin = MPin(connection, cardUser: Owner(isAutomatic: true))
+        #expect(try await mpin.finishRegistration(user, pin: Secret("7391".utf8), card: true, reader: "R").isOK)
+        connection.close()
+        let values = await peer.received().compactMap { try? JSON($0.utf8) }.filter { $0["cmd"]?.string == "SET_PIN" }
+        #expect(values.count == 2)
+        #expect(values.allSatisfy { $0["automatic"] == .bool(true) })
     }
 
     @Test("without a user for the card the call is cancelled")
