@@ -12,7 +12,7 @@ enum Calls {
 
     static func destroy(_ logouts: Logouts) -> MPinCall<MpinStatus> {
         .request("MPIN_DESTROY") { status, _ in
-            logouts.clear()
+            if status.isOK { logouts.clear() }
             return status
         }
     }
@@ -88,7 +88,7 @@ enum Calls {
             "customerId": .string(user.customerId),
         ]
         return .request("MPIN_DELETE_USER", user, members) { status, _ in
-            logouts.set(false, user)
+            if status.isOK { logouts.set(false, user) }
             return status
         }
     }
@@ -140,7 +140,7 @@ enum Calls {
         _ logouts: Logouts
     ) -> MPinCall<(status: MpinStatus, authResultData: String)> {
         .workflow("MPIN_FINISH_AUTHENTICATION", user, [:], factors) { status, json in
-            logouts.note(json, user)
+            logouts.note(status, json, user)
             return (status, json["authResultData"]?.string ?? "")
         }
     }
@@ -153,7 +153,7 @@ enum Calls {
     ) -> MPinCall<MpinStatus> {
         let members: KeyValuePairs<String, JSON> = ["mode": .string("AN"), "accessNumber": .string(accessNumber)]
         return .workflow("MPIN_FINISH_AUTHENTICATION", user, members, factors) { status, json in
-            logouts.note(json, user)
+            logouts.note(status, json, user)
             return status
         }
     }
@@ -176,7 +176,7 @@ enum Calls {
     ) -> MPinCall<OTP> {
         let members: KeyValuePairs<String, JSON> = ["mode": .string("OTP"), "pin1": factors.hasSecond]
         return .workflow("MPIN_FINISH_AUTHENTICATION", user, members, factors) { status, json in
-            logouts.note(json, user)
+            logouts.note(status, json, user)
             return OTP(status, json["otp"])
         }
     }

@@ -98,8 +98,10 @@ final class Logouts: Sendable {
 
     func contains(_ user: IUser) -> Bool { users.withLock { $0.contains(Key(user)) } }
 
-    /// Notes the result of a login.
-    func note(_ result: JSON, _ user: IUser) { set(result["canLogout"]?.bool ?? false, user) }
+    /// Notes the result of a login. After one that failed badged can end the login before.
+    func note(_ status: MpinStatus, _ result: JSON, _ user: IUser) {
+        if status.isOK { set(result["canLogout"]?.bool ?? false, user) }
+    }
 
     func set(_ canLogout: Bool, _ user: IUser) {
         users.withLock { if canLogout { $0.insert(Key(user)) } else { $0.remove(Key(user)) } }

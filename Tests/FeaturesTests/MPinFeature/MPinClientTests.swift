@@ -146,6 +146,32 @@ import Text
         await stage.server.stopListening()
     }
 
+    @Test("after a call that failed the browser can still be logged out")
+    func failedCalls() async throws {
+        let peer = try ScriptedPeer { peer in
+            let answers = [
+                ("MPIN_FINISH_AUTHENTICATION", 0, #","canLogout":true"#), ("MPIN_FINISH_AUTHENTICATION", 11, ""),
+                ("MPIN_DELETE_USER", 6, ""), ("MPIN_DESTROY", 6, ""),
+            ]
+            for (command, status, more) in answers {
+                peer.answer(
+                    command,
+                    #"{"msg":"MPIN_RESULT","operation":"\#(command)","status":\#(status),"#
+                        + #""statusCodeAsString":"NAME"\#(more)}"#
+                )
+            }
+        }
+        let mpin = MPin(try await DaemonConnection.connect(to: peer.path))
+        let user = IUser(identity: "alice", state: .registered, backend: Backend(url: "http://b"))
+        #expect(try await mpin.finishAuthenticationAN(user, pin: pin("7391"), accessNumber: "1").isOK)
+        #expect(mpin.canLogout(user))
+        let login = try await mpin.finishAuthenticationAN(user, pin: pin("7391"), accessNumber: "1")
+        #expect(login.status == .incorrectPIN)
+        #expect(try await mpin.deleteUser(user).status == .flowError)
+        #expect(try await mpin.destroy().status == .flowError)
+        #expect(mpin.canLogout(user))
+    }
+
     @Test("a PIN of a wrong length cancels the call")
     func wrongLength() async throws {
         let mpin = try await mpin()
