@@ -48,6 +48,9 @@ public struct SecretQuestion: ServerMessage, NamedMessage {
     /// The user of the wallet, as `runWallet` has named it; nil for other cards.
     public var userID: String?
 
+    /// Whether the question is about a wallet card. The workflows of these cards name a user, their operations do not.
+    package var isOfWalletCard: Bool { userID != nil || reader.card?.keycard != nil }
+
     /// Whether badged tried the last value with the card, whatever came of it; false also if there was none.
     public var wasTried: Bool { isUnanswered || isWrong }
 
@@ -127,7 +130,7 @@ extension SecretQuestion: Question {
         if let verdict = previous.verdict { return verdict }
         guard let before = previous.prompt as? SecretQuestion else { return nil }
         // About values for wallet cards badged says what happened.
-        if userID != nil { return previous.cardLeft ? LastAnswer(kind: before.kind, outcome: .void) : nil }
+        if isOfWalletCard { return previous.cardLeft ? LastAnswer(kind: before.kind, outcome: .void) : nil }
         let isFewerTries = (triesLeft ?? 0) < (before.triesLeft ?? 0) && triesLeft != nil
         let outcome: LastAnswer.Outcome
         switch before.kind {

@@ -17,12 +17,9 @@ struct SecretTexts {
         self.explanation = explanation
     }
 
-    /// The texts for a question about the card in the reader. The workflows of wallet cards name a user, and their
-    /// operations do not.
+    /// The texts for a question about the card in the reader.
     static func of(_ question: SecretQuestion, takesTransportPIN: Bool, opensWithCAN: Bool) -> SecretTexts {
-        guard question.userID == nil, question.reader.card?.keycard == nil else {
-            return WalletTexts.texts(of: question)
-        }
+        if question.isOfWalletCard { return WalletTexts.texts(of: question) }
         return EIDTexts.texts(of: question, takesTransportPIN: takesTransportPIN, opensWithCAN: opensWithCAN)
     }
 }
@@ -145,7 +142,7 @@ extension CommandLineUser: CardUser {
         case nil: break
         }
         if last?.kind != question.kind || question.kind == .pin
-            || question.kind == .puk && (question.userID != nil || question.reader.card?.keycard != nil),
+            || question.kind == .puk && question.isOfWalletCard,
             let text = texts.explanation
         {
             say(text)

@@ -276,6 +276,24 @@ private struct CardHolder: EIDUser {
         for (name, value) in expected { #expect(sent[name] == value, "\(name)") }
     }
 
+    @Test("A PIN is not called wrong because the next card has fewer tries, in an operation, too")
+    func otherCard() async throws {
+        let user = Owner(["123456", "654321"])
+        try await withPeer { peer in
+            peer.command("WALLET_SIGN")
+            for (number, left) in [(1, 3), (2, 2)] {
+                // An operation names no user.
+                let question = Played.enter("PIN", number, left: left).replacing(#""userId":"u","#, with: "")
+                peer.prompt(question, "SET_PIN")
+                if number == 1 { peer.send(#"{"msg":"INSERT_CARD"}"#) }
+            }
+            peer.send(Played.result("sign", 1))
+        } body: { badged in
+            #expect(try await badged.runWallet(.sign("x"), user: user).isSuccess)
+        }
+        #expect(user.log == ["pin 3", "pin 2 after pin void"])
+    }
+
     @Test("A request that cannot be read completely is not shown, and the operation is cancelled")
     func unreadable() async throws {
         let lines = try await withPeer { peer in
