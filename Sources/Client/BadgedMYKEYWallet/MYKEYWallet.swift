@@ -196,7 +196,17 @@ public final class MYKEYWallet: Sendable {
                 return WalletResult(operation: "", code: ErrorCode.illegalParameter.rawValue, message: text)
             }
         }
-        return try await badged.runWallet(operation, user: InsertingUser(user, badged, insertion))
+        let signer = InsertingUser(user, badged, insertion)
+        do throws(ClientError) {
+            return try await badged.runWallet(operation, user: signer)
+        } catch {
+            guard signer.hasAgreedToTransaction else { throw error }
+            return WalletResult(operation: "", code: ErrorCode.timeOut.rawValue, message: Self.unknownOutcome(error))
+        }
+    }
+
+    private static func unknownOutcome(_ error: ClientError) -> String {
+        "\(error.text); it is not known whether the transaction was carried out: look at the chain before you repeat it"
     }
 
     private static func code(of error: ClientError) -> ErrorCode {
@@ -285,16 +295,20 @@ extension BaseAction {
     }
 }
 
-/// The user of the app, for whom the library inserts a virtual card.
-struct InsertingUser: WalletUser {
+/// The user of the app during one operation, for whom the library inserts a virtual card.
+final class InsertingUser: WalletUser {
     private let user: any WalletUser
     private let insertion: VirtualInsertion?
+    private let agreed = Mutex(false)
 
     init(_ user: any WalletUser, _ connection: DaemonConnection, _ insertion: VirtualInsertion?) {
         self.user = user
         self.insertion = insertion
         insertion?.use(connection)
     }
+
+    /// Whether badged may have sent a transaction.
+    var hasAgreedToTransaction: Bool { agreed.withLock { $0 } }
 
     var isAutomatic: Bool { user.isAutomatic }
 
@@ -303,7 +317,12 @@ struct InsertingUser: WalletUser {
         if error == nil { await insertion?.insert() }
     }
 
-    func agree(to request: WalletRequest) async -> Bool { await user.agree(to: request) }
+    func agree(to request: WalletRequest) async -> Bool {
+        guard await user.agree(to: request) else { return false }
+        if request.isTransaction { agreed.withLock { $0 = true } }
+        return true
+    }
+
     func answer(_ question: SecretQuestion) async -> SecretBox? { await user.answer(question) }
     func typeOnKeypad(_ question: SecretQuestion) async -> Bool { await user.typeOnKeypad(question) }
     func repositionCard() async -> Bool { await user.repositionCard() }

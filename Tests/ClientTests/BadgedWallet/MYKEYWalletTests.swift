@@ -186,6 +186,36 @@ extension Lines {
         #expect(await peer.commands().contains(command))
     }
 
+    /// A badged that leaves after these questions of an operation.
+    private func leaving(_ command: String, _ operation: String, after questions: [String]) throws -> ScriptedPeer {
+        try ScriptedPeer { peer in
+            peer.answer("WALLET_INIT", Played.ready())
+            peer.command(command)
+            peer.send(Played.operationStarted(operation))
+            for question in questions { peer.prompt(question, "ACCEPT") }
+            peer.hangUp()
+        }
+    }
+
+    @Test("When badged leaves after the consent to a transaction, the outcome is not known", arguments: [2, 3, 4])
+    func unknownOutcome(index: Int) async throws {
+        let (command, operation, start, _) = Self.operations[index]
+        let peer = try leaving(command, operation, after: [Played.request(1)])
+        let lines = Lines()
+        start(wallet(peer), lines.response)
+        let end = await lines.next("end")
+        #expect(end.hasPrefix(#"end failure {"code":10005,"message":"badged has closed the connection; it is not"#))
+    }
+
+    @Test("When badged leaves before the consent, or after that to sign a text, nothing was sent", arguments: [1, 2])
+    func nothingSent(index: Int) async throws {
+        let (command, operation, start, _) = Self.operations[index]
+        let peer = try leaving(command, operation, after: operation == "sign" ? [Played.signRequest(1)] : [])
+        let lines = Lines()
+        start(wallet(peer), lines.response)
+        #expect(await lines.next("end").hasPrefix(#"end failure {"code":2,"message":"badged has closed"#))
+    }
+
     @Test("The init is sent before each operation, and its members are those of the request")
     func initData() async throws {
         let peer = try played("WALLET_SIGN", "sign")

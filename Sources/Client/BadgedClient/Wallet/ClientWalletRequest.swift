@@ -34,6 +34,9 @@ public struct WalletRequest: ServerMessage, WalletPrompt {
     public var error: String?
     public var number: Int?
 
+    /// Whether badged sends what is signed to the chain.
+    package var isTransaction: Bool { !actions.isEmpty }
+
     func isAccepted(by user: any WalletUser) async -> Bool { await user.agree(to: self) }
 }
 
