@@ -37,6 +37,9 @@ public final class WorkflowController: Sendable {
         queue = callbackQueue
     }
 
+    // Otherwise the transport would keep the connection, and with it a running workflow.
+    deinit { transport.stop() }
+
     /// Whether commands can be sent now.
     public var isStarted: Bool { state.withLock { $0.isStarted } }
 

@@ -77,6 +77,17 @@ struct ControllerTests {
         #expect(other.all == ["started"])
     }
 
+    @Test("A controller that nothing refers to disconnects")
+    func released() async {
+        let transport = ScriptedTransport()
+        do {
+            let (controller, recorder) = controller(transport)
+            controller.start()
+            _ = await recorder.next("started")
+        }
+        await transport.untilStopped()
+    }
+
     @Test("A PIN is changed with badged and its virtual card")
     func changePIN() async throws {
         let daemon = try await RunningDaemon()

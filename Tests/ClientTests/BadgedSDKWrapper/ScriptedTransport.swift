@@ -11,6 +11,7 @@ final class ScriptedTransport: SDKConnection {
         var answers: [String: [String]] = [:]
     }
     private let state = Mutex(State())
+    private let end = AsyncStream.makeStream(of: Void.self)
 
     /// - Parameter answers: the messages that follow a command, by the name of the command.
     init(_ answers: [String: [String]] = [:]) { state.withLock { $0.answers = answers } }
@@ -23,7 +24,12 @@ final class ScriptedTransport: SDKConnection {
         receive(.connected)
     }
 
-    func stop() { state.withLock { $0.receive.take() }?(.ended(error: nil)) }
+    func stop() {
+        end.continuation.finish()
+        state.withLock { $0.receive.take() }?(.ended(error: nil))
+    }
+
+    func untilStopped() async { for await _ in end.stream {} }
 
     func send(_ command: SDKCommand) {
         let (receive, answers) = state.withLock { state in
