@@ -103,6 +103,8 @@ protocol SubmissionVerdict: NamedMessage {
 final class Workflow: Sendable {
     private struct State {
         var isCancelled = false
+        /// Whether nothing is to be cancelled any more.
+        var isOver = false
         /// The task that asks the user the open question.
         var question: Task<Void, Never>?
         /// Counts the questions that were opened or closed. The answer to a question with a lower number is dropped.
@@ -120,15 +122,19 @@ final class Workflow: Sendable {
 
     var isCancelled: Bool { state.withLock { $0.isCancelled } }
 
-    /// Closes the open question and sends CANCEL. The final message of badged still follows.
+    /// Notes the end. A CANCEL after it would reach the next workflow of the connection.
+    func end() { state.withLock { $0.isOver = true } }
+
+    /// Closes the open question and sends CANCEL, unless the workflow is over. The final message still follows.
     func cancel(because failure: ClientError? = nil) async {
-        let question = state.withLock { state in
+        let (isOver, question) = state.withLock { state in
             state.isCancelled = true
             if state.failure == nil { state.failure = failure }
             state.number += 1
-            return state.question.take()
+            return (state.isOver, state.question.take())
         }
         question?.cancel()
+        guard !isOver else { return }
         // Sending fails only when the connection has ended, and the end of the events says so.
         _ = try? await connection.cancel()
     }

@@ -36,6 +36,7 @@ extension DaemonConnection {
         let workflow = Workflow(self, user)
         // A task of its own: it reads the final message even when the calling task is cancelled.
         let task = Task { () -> Result<Final.Outcome, ClientError> in
+            defer { workflow.end() }
             var id: RequestID?
             do throws(ClientError) {
                 id = try await start?()

@@ -319,6 +319,17 @@ private func secret(_ digits: String) -> Secret { Secret(digits.utf8) }
         #expect(commands == ["RUN_CHANGE_PIN", "GET_INFO", "SET_CAN"])
     }
 
+    @Test("The cancellation of a workflow that is over sends nothing: it would reach the next one")
+    func lateCancellation() async throws {
+        let received = try await withPeer { _ in
+        } body: { badged in
+            let workflow = Workflow(badged, ScriptedUser([]))
+            workflow.end()
+            await workflow.cancel()
+        }
+        #expect(received == [])
+    }
+
     private static let unread = #"{"error":"illegal value (offset: 1)","msg":"INVALID"}"#
 
     @Test("A start that badged could not read is refused")
