@@ -429,6 +429,113 @@ import Text
         await program.ends(4, sayingFirst: "badgectl: error: badged does not allow this to this user\n")
     }
 
+    private static let mayBeSent = "the transaction may have been sent; look at the chain before you repeat it"
+    private static let mayBeChanged = "the card may have been changed; badgectl wallet status shows its state"
+
+    private static let working = #"{"msg":"STATUS","progress":20,"state":null,"workflow":"WALLET"}"#
+
+    /// Plays a transfer up to its PIN, and then the script.
+    private func playTransfer(
+        then script: @escaping @Sendable (ScriptedPeer.Connection) -> Void
+    ) throws -> ScriptedPeer {
+        try ScriptedPeer { peer in
+            peer.answer("WALLET_INIT", Played.ready())
+            peer.command("WALLET_TRANSFER")
+            peer.send(Played.operationStarted("transfer"))
+            peer.prompt(Played.request(1), "ACCEPT")
+            peer.prompt(Played.enter("PIN", 2, left: 3), "SET_PIN")
+            peer.send(Self.working)
+            script(peer)
+        }
+    }
+
+    private static let transferring = ["wallet", "transfer", "alice", "bob", "1.31 EOS", "--yes", "--pin-stdin"]
+
+    /// Plays a change of the PIN up to the old PIN, and then the script.
+    private func playChange(then script: @escaping @Sendable (ScriptedPeer.Connection) -> Void) throws -> ScriptedPeer {
+        try ScriptedPeer { peer in
+            peer.command("RUN_WALLET")
+            peer.send(Played.started("RESET_PIN"))
+            peer.prompt(Played.enter("PIN", 1, left: 3), "SET_PIN")
+            peer.send(Self.working)
+            script(peer)
+        }
+    }
+
+    private static let changing = ["wallet", "pin", "--pin-stdin"]
+
+    private func start(_ arguments: [String], _ peer: ScriptedPeer) throws -> RunningProgram {
+        try RunningProgram("badgectl", ["--socket", peer.path] + arguments, input: "123456\n")
+    }
+
+    @Test("Ctrl-C says what badged reports")
+    func interruptedOnce() async throws {
+        let reports = [
+            (
+                Self.transferring, "nothing was sent",
+                try playTransfer { peer in
+                    peer.command("CANCEL")
+                    peer.send(Played.result("transfer", 0))
+                }
+            ),
+            (
+                Self.changing, "the PIN was not changed",
+                try playChange { peer in
+                    peer.command("CANCEL")
+                    peer.send(Played.interrupted("RESET_PIN", "USER_CANCELED"))
+                }
+            ),
+        ]
+        for (arguments, words, peer) in reports {
+            let program = try start(arguments, peer)
+            #expect(await program.prints("20 %", on: .error))
+            #expect(await program.exitCode(after: SIGINT) == 130)
+            #expect(program.text(.error).hasSuffix("badgectl: error: interrupted: \(words)\n"), "\(program.everything)")
+        }
+    }
+
+    @Test("A second Ctrl-C, for which badged reports nothing, says what may have happened")
+    func interruptedTwice() async throws {
+        let silent = [
+            (Self.transferring, Self.mayBeSent, try playTransfer { $0.command("CANCEL") }),
+            (Self.changing, Self.mayBeChanged, try playChange { $0.command("CANCEL") }),
+        ]
+        for (arguments, words, peer) in silent {
+            let program = try start(arguments, peer)
+            #expect(await program.prints("20 %", on: .error))
+            program.signal(SIGINT)
+            #expect(await program.prints("Cancelling.", on: .error))
+            #expect(await program.exitCode(after: SIGINT) == 130)
+            #expect(program.text(.error).hasSuffix("badgectl: error: interrupted: \(words)\n"), "\(program.everything)")
+        }
+    }
+
+    @Test("The end of the connection says what may have happened")
+    func lost() async throws {
+        let leaving = [
+            (Self.transferring, Self.mayBeSent, try playTransfer { $0.hangUp() }),
+            (Self.changing, Self.mayBeChanged, try playChange { $0.hangUp() }),
+            (
+                ["wallet", "reset-card", "--key-uid", Played.keyUID, "--yes"], Self.mayBeChanged,
+                try ScriptedPeer { peer in
+                    peer.command("RUN_WALLET")
+                    peer.hangUp()
+                }
+            ),
+            (
+                Self.changing, "the PIN was not changed",
+                try ScriptedPeer { peer in
+                    peer.command("RUN_WALLET")
+                    peer.hangUp()
+                }
+            ),
+        ]
+        for (arguments, words, peer) in leaving {
+            let program = try start(arguments, peer)
+            await program.ends(3, saying: ": \(words)\nhint: ")
+        }
+    }
+
     @Test("Ctrl-C while the words are shown cancels, and the card gets no keys")
     func interrupted() async throws {
         let peer = try ScriptedPeer { $0.playCancelled("SETUP_DEVICE", at: Played.paperWallet(1)) }

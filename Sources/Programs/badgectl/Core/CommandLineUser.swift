@@ -20,6 +20,8 @@ final class CommandLineUser: WorkflowUser {
         var virtualReader: String?
         /// What an early end means, such as `the PIN was not changed`.
         var notDone: String
+        /// What an early end means after the user has answered a question; nil: the same.
+        var notDoneAfterAnswer: String?
         /// Whether no workflow runs, so that a signal has nothing to cancel.
         var isIdle = false
         /// Whether a new PIN was sent to the card and there is no result yet.
@@ -92,6 +94,12 @@ final class CommandLineUser: WorkflowUser {
         get { state.withLock { $0.notDone } }
         set { state.withLock { $0.notDone = newValue } }
     }
+
+    /// Sets what an early end means as soon as badged may have a secret, or knows that the user has noted one.
+    func whenAnswered(notDone: String) { state.withLock { $0.notDoneAfterAnswer = notDone } }
+
+    /// Notes an answer with which badged may change the card.
+    func noteAnswer() { state.withLock { $0.notDone = $0.notDoneAfterAnswer ?? $0.notDone } }
 
     /// Whether no workflow runs.
     var isIdle: Bool { state.withLock { $0.isIdle } }

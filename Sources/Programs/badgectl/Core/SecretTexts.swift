@@ -75,7 +75,10 @@ extension CommandLineUser: CardUser {
     /// Asks for a secret. nil: there is none, and the workflow is given up. `wanted` is what a script has to write.
     func secret(_ form: TypedSecretForm, wanted: String? = nil) async -> SecretBox? {
         let reply = await source.ask(form)
-        if case .secret(let secret) = reply { return secret }
+        if case .secret(let secret) = reply {
+            noteAnswer()
+            return secret
+        }
         giveUp(reply, wanted: wanted ?? tr("a \(form.name) of \(form.length)"))
         return nil
     }

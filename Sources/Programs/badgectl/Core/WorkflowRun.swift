@@ -121,6 +121,13 @@ struct WorkflowRun: Sendable {
     func failure(_ error: any Error) -> CommandFailure {
         error as? CommandFailure ?? user.ending ?? CommandFailure(error)
     }
+
+    /// The same for a workflow that may have had an effect, about which the end of the connection says nothing.
+    func failureWithEffect(_ error: any Error) -> CommandFailure {
+        var failure = failure(error)
+        if failure.status == .unreachable { failure.text += ": \(user.notDone)" }
+        return failure
+    }
 }
 
 extension Invocation {

@@ -64,10 +64,7 @@ enum AuthCommand {
                     user: workflow.user
                 )
             } catch {
-                // The end of the connection says nothing about the data.
-                var failure = workflow.failure(error)
-                if failure.status == .unreachable { failure.text += ": \(workflow.user.notDone)" }
-                throw failure
+                throw workflow.failureWithEffect(error)
             }
             let shown = Result { try show(result, to: workflow.user, hasBrowser: shows) }
             // The service may show a page after an error, too.

@@ -8,7 +8,11 @@ extension CommandLineUser: WalletUser {
 
     func agree(to request: WalletRequest) async -> Bool {
         if let error = request.error { say(tr("The request has changed: \(DaemonWords.text(error))")) }
-        return await agree(WalletTexts.table(request.facts))
+        guard await agree(WalletTexts.table(request.facts)) else { return false }
+        if request.isTransaction {
+            notDone = tr("the transaction may have been sent; look at the chain before you repeat it")
+        }
+        return true
     }
 
     func verify(_ data: DataToVerify) async -> Bool { await agree(WalletTexts.table(data.facts)) }
@@ -49,7 +53,7 @@ extension CommandLineUser: WalletUser {
 
     private func refuse() {
         let agreement = source is PinentrySource ? tr("choose Sign") : tr("answer y")
-        giveUp(CommandFailure(tr("not agreed: \(notDone)"), hint: tr("to sign, start again and \(agreement)")))
+        giveUp { CommandFailure(tr("not agreed: \($0)"), hint: tr("to sign, start again and \(agreement)")) }
     }
 
     // MARK: Words and PUK
@@ -81,7 +85,10 @@ extension CommandLineUser: WalletUser {
 
     private func reveal(_ text: String, noTerminal: String) async -> Bool {
         let reply = await source.reveal(text)
-        if case .confirmed = reply { return true }
+        if case .confirmed = reply {
+            noteAnswer()
+            return true
+        }
         giveUp(reply, noTerminal: noTerminal, hint: tr("run badgectl in a terminal"))
         return false
     }

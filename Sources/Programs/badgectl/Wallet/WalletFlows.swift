@@ -50,7 +50,7 @@ enum WalletFlows {
     }
 
     @Sendable static func pair(_ invocation: Invocation) async throws {
-        try await run(.pair, invocation, notDone: tr("the card was not paired")) { _, user in
+        try await run(.pair, invocation, notDone: tr("the card was not paired"), asksFirst: false) { _, user in
             user.show(result: tr("This computer is paired with the card."))
         }
     }
@@ -79,7 +79,7 @@ enum WalletFlows {
             )
         }
         let notDone = tr("the card was not reset")
-        try await run(.resetCard(keyUID: keyUID), invocation, notDone: notDone) { user in
+        try await run(.resetCard(keyUID: keyUID), invocation, notDone: notDone, asksFirst: false) { user in
             try await confirm(keyUID, user, notDone)
         } show: { _, user in
             user.show(result: tr("The card is in its factory state: PIN, PUK and keys are destroyed."))
@@ -142,20 +142,32 @@ enum WalletFlows {
         return Help.columns(rows.compactMap { row in entity.text(row.1).map { (row.0, $0) } }, indentation: "")
     }
 
+    /// Runs a workflow. `notDone` is what an early end means before the card can have changed, and `asksFirst` whether
+    /// badged asks for a secret before it changes the card.
     private static func run(
         _ flow: WalletFlow,
         _ invocation: Invocation,
         notDone: String,
+        asksFirst: Bool = true,
         before: @escaping @Sendable (CommandLineUser) async throws -> Void = { _ in },
         show: @escaping @Sendable (FlowEntity, CommandLineUser) -> Void
     ) async throws {
         try await WorkflowRun.run(invocation, notDone: notDone) { workflow in
             try await before(workflow.user)
-            let result = try await workflow.connection.runWallet(
-                flow,
-                reader: invocation.value(of: .reader),
-                user: workflow.user
-            )
+            workflow.user.whenAnswered(notDone: mayBeChanged)
+            if !asksFirst { workflow.user.noteAnswer() }
+            let result: FlowResult
+            do {
+                result = try await workflow.connection.runWallet(
+                    flow,
+                    reader: invocation.value(of: .reader),
+                    user: workflow.user
+                )
+            } catch {
+                throw workflow.failureWithEffect(error)
+            }
+            // badged has said what has changed.
+            workflow.user.notDone = notDone
             guard let entity = result.entity else {
                 throw failure(result.error ?? FlowError(code: ""), notDone, workflow.user)
             }
@@ -174,6 +186,8 @@ enum WalletFlows {
         }
         return failure(error, notDone)
     }
+
+    private static let mayBeChanged = tr("the card may have been changed; badgectl wallet status shows its state")
 
     private static let statusHint = tr("look at the state of the card: badgectl wallet status")
 

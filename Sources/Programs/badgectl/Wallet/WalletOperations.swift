@@ -67,11 +67,18 @@ enum WalletOperations {
     ) async throws {
         try await WorkflowRun.run(invocation, notDone: notDone) { workflow in
             try await workflow.connection.initWallet(WalletDapp(name: "badgectl"))
-            let result = try await workflow.connection.runWallet(
-                operation,
-                reader: invocation.value(of: .reader),
-                user: workflow.user
-            )
+            let result: WalletResult
+            do {
+                result = try await workflow.connection.runWallet(
+                    operation,
+                    reader: invocation.value(of: .reader),
+                    user: workflow.user
+                )
+            } catch {
+                throw workflow.failureWithEffect(error)
+            }
+            // badged has said what has become of the transaction.
+            workflow.user.notDone = notDone
             guard result.isSuccess else {
                 // badged does not know the reason of a cancellation by this program.
                 if result.isCancelled, result.change == nil { throw workflow.user.ending ?? failure(result, notDone) }
