@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Dispatch
+import Foundation
 import Glibc
 
 /// Measures whether work takes time in proportion to its input.
@@ -67,19 +68,21 @@ package enum Growth {
         }
     }
 
-    /// Runs long measurements, two at a time, on threads of their own, so that those that run tasks remain for other tests.
+    /// Runs long measurements, two at a time, on threads of their own. Those of a queue would not do: two that compute are
+    /// all that there may be on two processors, and tasks of other tests would wait for minutes.
     /// A test that waits has one of the places of the tests, so those with arguments are `.serialized`.
     package static func measured<Value: Sendable>(_ work: @escaping @Sendable () -> Value) async -> Value {
         await withCheckedContinuation { continuation in
-            queue.async {
+            let thread = Thread {
                 places.wait()
                 defer { places.signal() }
                 continuation.resume(returning: work())
             }
+            thread.stackSize = 8 << 20
+            thread.start()
         }
     }
 
-    private static let queue = DispatchQueue(label: "growth", attributes: .concurrent)
     private static let places = DispatchSemaphore(value: 2)
 
     /// The largest factor that work in proportion to its input may have.
