@@ -32,7 +32,11 @@ extension BlueZScanner {
         }
     }
 
+    /// A socket that a test has handed over is closed with its bus, and its number may be that of another file now.
+    private var isHandedOver: Bool { if case .connection = place { true } else { false } }
+
     func reopen() -> Bool {
+        guard !isHandedOver else { return false }
         bus?.close()
         forgetObjects()
         open()
@@ -82,7 +86,7 @@ extension BlueZScanner {
         retryAlarm = nil
         guard demand != nil else { return }
         if bus == nil {
-            open()
+            if !isHandedOver { open() }
         } else if owner == nil {
             readObjects()
         } else {
