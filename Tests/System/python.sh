@@ -61,7 +61,7 @@ runpy.run_path(sys.argv[1])
 END
 export BADGED_SOCKET="$socket"
 sed "1i import sys; sys.argv[1:] = ['$example']" "$work/run.py" >"$work/typed.py"
-"$here/samples.py" type "$work/venv/bin/python" "$work/typed.py" 111111 123456 654321 >"$work/shown" 2>&1 && code=0 || code=$?
+"$here/samples.py" type "$work/venv/bin/python" "$work/typed.py" 111111 123456 654321 654321 >"$work/shown" 2>&1 && code=0 || code=$?
 check "the example of README.md changes a PIN" test $code = 0
 check "it says so" holds "$work/shown" 'The PIN is changed'
 check "it asks for each value" test "$(grep -oE '(PIN \([0-9] tries left\)|new PIN): ' "$work/shown" | wc -l)" = 3

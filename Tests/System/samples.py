@@ -75,8 +75,9 @@ def type_answers(program, answers):
         except OSError:  # the program has ended
             break
         shown += chunk
-        if shown.endswith((b": ", b"(yes)\r\n")) and answers:
-            os.write(terminal, answers.pop(0).encode() + b"\n")
+        if shown.endswith((b": ", b"(yes)\r\n")):
+            # Without a further answer the program would wait for ever.
+            os.write(terminal, answers.pop(0).encode() + b"\n" if answers else b"\x03")
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), shown.decode()
 
 
