@@ -375,7 +375,10 @@ class Secrets(unittest.TestCase):
             talk.send({"msg": "CHANGE_PIN", "success": True})
 
         with Fake(serve) as fake:
-            script = f"import badged\nbadged.connect({fake.socket!r}).change_pin().run(badged.ask_in_terminal)"
+            script = (
+                f"import badged\nwith badged.connect({fake.socket!r}) as daemon:\n"
+                "    daemon.change_pin().run(badged.ask_in_terminal)"
+            )
             self.assertEqual(self.run_without_terminal(script, b"NEW_PIN\nNEW_PUK\n"), "new PIN: new PUK: ")
 
     def test_a_secret_of_a_wallet_does_not_stay_in_the_terminal(self) -> None:
