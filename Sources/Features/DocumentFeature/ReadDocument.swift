@@ -45,7 +45,7 @@ struct DocumentRequest {
     private let workflow: Workflow
     private let folder: DocumentAnchorFolder
     private let now: @Sendable () -> Int
-    /// When the chip was last begun to be read, in seconds since 1970. The document may have been waited for for days.
+    /// When the last reading of the chip began, in seconds since 1970: possibly days after the command.
     private var time = 0
     private var authorities: Task<DocumentAnchors, Never>?
     /// The same, begun while the client is asked.
